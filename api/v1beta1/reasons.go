@@ -1,0 +1,122 @@
+// SPDX-FileCopyrightText: The managed-upgrade-operator authors
+// SPDX-License-Identifier: Apache-2.0
+
+package v1beta1
+
+// Types of the conditions that are not steps. The condition of a step is named by the step.
+const (
+	// ConditionReady tells on every kind but UpgradeJob whether the spec can be used.
+	ConditionReady = "Ready"
+	// ConditionScheduling tells on an UpgradeConfig whether jobs are being created.
+	ConditionScheduling = "Scheduling"
+	// ConditionStarted tells on an UpgradeJob whether it has started, and if not, why not.
+	ConditionStarted = "Started"
+	// ConditionSucceeded is True on an UpgradeJob that succeeded.
+	ConditionSucceeded = "Succeeded"
+	// ConditionFailed is True on an UpgradeJob that failed.
+	ConditionFailed = "Failed"
+	// ConditionSkipped is True on an UpgradeJob that was skipped: it never commenced the upgrade.
+	ConditionSkipped = "Skipped"
+)
+
+// Reasons of Ready.
+const (
+	// ReasonValid: the spec can be used.
+	ReasonValid = "Valid"
+	// ReasonInvalidCron: schedule.cron is not a cron expression.
+	ReasonInvalidCron = "InvalidCron"
+	// ReasonInvalidISOWeek: schedule.isoWeek is not an ISO week rule.
+	ReasonInvalidISOWeek = "InvalidISOWeek"
+	// ReasonInvalidLocation: schedule.location is not a time zone.
+	ReasonInvalidLocation = "InvalidLocation"
+	// ReasonNoNextSchedule: the schedule never comes due.
+	ReasonNoNextSchedule = "NoNextSchedule"
+	// ReasonUnknownUpgrader: config.upgrader names no registered upgrader.
+	ReasonUnknownUpgrader = "UnknownUpgrader"
+	// ReasonInvalidSelector: a label selector cannot be parsed.
+	ReasonInvalidSelector = "InvalidSelector"
+	// ReasonSynced: OpenShift's ClusterVersion is as described.
+	ReasonSynced = "Synced"
+	// ReasonSyncFailed: OpenShift's ClusterVersion could not be written.
+	ReasonSyncFailed = "SyncFailed"
+	// ReasonNotManaged: the object does not stand in the operator's namespace and has no effect.
+	ReasonNotManaged = "NotManaged"
+)
+
+// Reasons of Scheduling, and of status.lastSkippedStart.
+const (
+	// ReasonScheduled: the next job is created at its time.
+	ReasonScheduled = "Scheduled"
+	// ReasonSuspended: schedule.suspend is set; on an UpgradeJob, a suspension window matches it.
+	ReasonSuspended = "Suspended"
+	// ReasonSuspensionWindow: an UpgradeSuspensionWindow matches the config.
+	ReasonSuspensionWindow = "SuspensionWindow"
+	// ReasonJobActive: a job of the config is not finished.
+	ReasonJobActive = "JobActive"
+	// ReasonNoUpdateAvailable: the cluster offers no update.
+	ReasonNoUpdateAvailable = "NoUpdateAvailable"
+	// ReasonMissed: the job could not be created within maxSchedulingDelay.
+	ReasonMissed = "Missed"
+	// ReasonCreateFailed: the job could not be created; it is tried again.
+	ReasonCreateFailed = "CreateFailed"
+	// ReasonInvalidConfig: the config cannot be used; see its condition Ready.
+	ReasonInvalidConfig = "InvalidConfig"
+)
+
+// Reasons of Started.
+const (
+	// ReasonStarted: the job has started.
+	ReasonStarted = "Started"
+	// ReasonWaitingForStart: startAfter has not come.
+	ReasonWaitingForStart = "WaitingForStart"
+	// ReasonClusterLocked: another live job holds the cluster.
+	ReasonClusterLocked = "ClusterLocked"
+)
+
+// Reasons of Skipped.
+const (
+	// ReasonExpired: the job could not start by startBefore, or not commence in its time.
+	ReasonExpired = "Expired"
+	// ReasonPreHealthCheckFailed: the cluster did not become healthy in time.
+	ReasonPreHealthCheckFailed = "PreHealthCheckFailed"
+	// ReasonUpgradeWithdrawn: the desired version is no longer offered.
+	ReasonUpgradeWithdrawn = "UpgradeWithdrawn"
+)
+
+// Reasons of Failed.
+const (
+	// ReasonTimedOut: the job did not end within upgradeTimeout.
+	ReasonTimedOut = "TimedOut"
+	// ReasonPostHealthCheckFailed: the cluster was not healthy after the upgrade.
+	ReasonPostHealthCheckFailed = "PostHealthCheckFailed"
+	// ReasonReleaseNotAccepted: the cluster-version operator did not accept the release within releaseAcceptTimeout.
+	ReasonReleaseNotAccepted = "ReleaseNotAccepted"
+	// ReasonUpgradeSuperseded: somebody changed the cluster's desired update while the job ran.
+	ReasonUpgradeSuperseded = "UpgradeSuperseded"
+)
+
+// Reasons of Succeeded.
+const (
+	// ReasonUpgraded: the cluster runs the desired version.
+	ReasonUpgraded = "Upgraded"
+	// ReasonNothingToUpgrade: the job had no version.
+	ReasonNothingToUpgrade = "NothingToUpgrade"
+)
+
+// Reasons of step conditions. A waiting step gives its own reason where it can be more precise.
+const (
+	// ReasonCompleted: the step is done.
+	ReasonCompleted = "Completed"
+	// ReasonError: the step met something unexpected and is tried again.
+	ReasonError = "Error"
+	// ReasonResumed: the job was reopened by a resume request and has not come here again.
+	ReasonResumed = "Resumed"
+	// ReasonUnhealthy: health checks have findings.
+	ReasonUnhealthy = "Unhealthy"
+	// ReasonUpdatesUnknown: the cluster does not know at present which updates are available.
+	ReasonUpdatesUnknown = "UpdatesUnknown"
+	// ReasonControlPlaneUpdating: the cluster-version operator takes the release up, or works towards it.
+	ReasonControlPlaneUpdating = "ControlPlaneUpdating"
+	// ReasonMachineConfigPoolsUpdating: machine config pools are not on the configuration of the release yet.
+	ReasonMachineConfigPoolsUpdating = "MachineConfigPoolsUpdating"
+)

@@ -1,0 +1,13 @@
+# SPDX-FileCopyrightText: The managed-upgrade-operator authors
+# SPDX-License-Identifier: Apache-2.0
+
+##@ Generate
+
+.PHONY: generate
+generate: ## Generate deep copy functions and mocks
+	$(CONTROLLER_GEN) object:headerFile=boilerplate/header.go.txt paths=./api/...
+	go generate ./...
+
+.PHONY: manifests
+manifests: ## Generate the CRDs in deploy/crds
+	$(CONTROLLER_GEN) crd paths=./api/... output:crd:dir=deploy/crds

@@ -1,0 +1,23 @@
+# SPDX-FileCopyrightText: The managed-upgrade-operator authors
+# SPDX-License-Identifier: Apache-2.0
+
+##@ Check
+
+LINT_CONFIG := $(CURDIR)/boilerplate/golangci.yml
+
+.PHONY: fmt
+fmt: ## Format the Go code
+	$(GOLANGCI_LINT) fmt --config $(LINT_CONFIG)
+
+.PHONY: tidy
+tidy: ## Tidy go.mod and go.sum of every module
+	@set -e; for module in $(GO_MODULES); do echo "go mod tidy in $$module"; (cd $$module && go mod tidy); done
+
+.PHONY: vet
+vet: ## Run go vet
+	go vet ./...
+
+.PHONY: lint
+lint: ## Run golangci-lint and check licence headers
+	boilerplate/scripts/check-licence-headers
+	$(GOLANGCI_LINT) run --config $(LINT_CONFIG)

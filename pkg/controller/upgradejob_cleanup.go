@@ -1,0 +1,72 @@
+// SPDX-FileCopyrightText: The managed-upgrade-operator authors
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	configv1 "github.com/openshift/api/config/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
+	"github.com/appuio/managed-upgrade-operator/pkg/steps"
+	"github.com/appuio/managed-upgrade-operator/pkg/upgrader"
+)
+
+// cleanUp gives back everything that a finished or deleted job holds, the lock last, and then lets go of the job by
+// removing the finalizer. cv is ClusterVersion/version as the caller knows it, or nil.
+func (r *UpgradeJobReconciler) cleanUp(ctx context.Context, job *v1beta1.UpgradeJob, cv *configv1.ClusterVersion) (time.Duration, error) {
+	r.progress.forget(job)
+	if !controllerutil.ContainsFinalizer(job, v1beta1.UpgradeJobFinalizer) {
+		return 0, nil // nothing is held: the finalizer is there before anything is taken
+	}
+	// Also a job that never started: the process may have ended between its lock and the record of its start.
+	if wait, err := r.giveBack(ctx, job, cv); wait > 0 || err != nil {
+		return wait, err
+	}
+	base := job.DeepCopy()
+	controllerutil.RemoveFinalizer(job, v1beta1.UpgradeJobFinalizer)
+	err := r.Client.Patch(ctx, job, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
+	if client.IgnoreNotFound(err) != nil {
+		return 0, fmt.Errorf("remove the finalizer of UpgradeJob %s: %w", job.Name, err)
+	}
+	if job.DeletionTimestamp.IsZero() {
+		r.freshness.wrote(job) // a deleted job is gone now
+	}
+	log.FromContext(ctx).Info("The job has given back what it held")
+	return 0, nil
+}
+
+func (r *UpgradeJobReconciler) giveBack(ctx context.Context, job *v1beta1.UpgradeJob, cv *configv1.ClusterVersion) (time.Duration, error) {
+	if cv == nil {
+		var err error
+		cv, err = r.Cluster.LiveVersion(ctx)
+		if apierrors.IsNotFound(err) {
+			return 0, nil
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+	variant, err := r.Upgraders.Get(upgraderName(job.Spec.Config))
+	if err != nil {
+		// Without its variant nobody knows what else the job held, but the lock shall not stay for ever.
+		log.FromContext(ctx).Error(err, "Only the lock of the job is released")
+		return 0, r.unlock(ctx, job, cv)
+	}
+	return r.finally(ctx, job, cv, variant)
+}
+
+func (r *UpgradeJobReconciler) finally(ctx context.Context, job *v1beta1.UpgradeJob, cv *configv1.ClusterVersion, variant upgrader.Upgrader) (time.Duration, error) {
+	upgrade := &steps.Upgrade{Job: job, Now: r.Clock.Now(), Cluster: r.Cluster, Version: cv}
+	if wait, err := steps.CleanUp(ctx, variant.Finally(), upgrade); wait > 0 || err != nil {
+		return wait, err
+	}
+	return 0, r.unlock(ctx, job, upgrade.Version)
+}

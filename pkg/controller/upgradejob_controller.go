@@ -1,0 +1,274 @@
+// SPDX-FileCopyrightText: The managed-upgrade-operator authors
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	configv1 "github.com/openshift/api/config/v1"
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
+	"github.com/appuio/managed-upgrade-operator/pkg/lifecycle"
+	"github.com/appuio/managed-upgrade-operator/pkg/openshift"
+	"github.com/appuio/managed-upgrade-operator/pkg/steps"
+	"github.com/appuio/managed-upgrade-operator/pkg/suspension"
+	"github.com/appuio/managed-upgrade-operator/pkg/upgrader"
+)
+
+// UpgradeJobReconciler leads UpgradeJobs through their life.
+type UpgradeJobReconciler struct {
+	Client    client.Client
+	Cluster   *openshift.Cluster
+	Upgraders *upgrader.Registry
+	Clock     clock.PassiveClock
+	Events    events.EventRecorder
+	// Namespace that the operator watches; empty for all. The lock of a job elsewhere cannot be judged.
+	Namespace string
+
+	retry     *retrier
+	progress  *progress
+	freshness *freshness
+}
+
+// Reconcile does one pass over an UpgradeJob.
+func (r *UpgradeJobReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	job := &v1beta1.UpgradeJob{}
+	if err := r.Client.Get(ctx, req.NamespacedName, job); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if wait := r.freshness.wait(job); wait > 0 {
+		return ctrl.Result{RequeueAfter: wait}, nil
+	}
+	after, err := r.pass(ctx, job)
+	return r.retry.after(ctx, req, after, err), nil
+}
+
+func (r *UpgradeJobReconciler) pass(ctx context.Context, job *v1beta1.UpgradeJob) (time.Duration, error) {
+	finished := job.Status.Phase.Finished() && !lifecycle.ResumeRequested(job)
+	if !job.DeletionTimestamp.IsZero() || finished {
+		return r.cleanUp(ctx, job, nil)
+	}
+	if err := r.ensureFinalizer(ctx, job); err != nil {
+		return 0, err
+	}
+	p := &pass{UpgradeJobReconciler: r, job: job, base: job.DeepCopy(), now: r.Clock.Now()}
+	r.progress.restore(job)
+	after, err := p.advance(ctx)
+	wait, writeErr := p.writeStatus(ctx)
+	if writeErr == nil {
+		p.publish(ctx)
+	}
+	if err = errors.Join(err, writeErr); err != nil || !job.Status.Phase.Finished() {
+		return soonest(after, wait), err
+	}
+	return r.cleanUp(ctx, job, p.version)
+}
+
+// ensureFinalizer is for jobs made by hand: the others have it from birth.
+func (r *UpgradeJobReconciler) ensureFinalizer(ctx context.Context, job *v1beta1.UpgradeJob) error {
+	base := job.DeepCopy()
+	if !controllerutil.AddFinalizer(job, v1beta1.UpgradeJobFinalizer) {
+		return nil
+	}
+	if err := r.Client.Patch(ctx, job, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("add the finalizer of UpgradeJob %s: %w", job.Name, err)
+	}
+	r.freshness.wrote(job)
+	return nil
+}
+
+// pass is one look at an unfinished job: what it began with, and what it came to.
+type pass struct {
+	*UpgradeJobReconciler
+	job     *v1beta1.UpgradeJob
+	base    *v1beta1.UpgradeJob
+	version *configv1.ClusterVersion
+	now     time.Time
+	news    []announcement
+}
+
+// actionLifecycle is the action of Events that are not about a step; theirs is the step.
+const actionLifecycle = "Lifecycle"
+
+// announcement is a turn in the job's life, to be published once it is recorded.
+type announcement struct{ eventType, reason, action, message string }
+
+// advance decides what is to be done and does it. The job changes in memory only.
+func (p *pass) advance(ctx context.Context) (time.Duration, error) {
+	p.job.Status.ObservedGeneration = p.job.Generation
+	if lifecycle.ResumeRequested(p.job) {
+		lifecycle.Resume(p.job, p.now)
+		p.announce(corev1.EventTypeNormal, "Resumed", actionLifecycle, "The job is resumed: "+p.job.Spec.ResumeRequest)
+	}
+	var err error
+	if p.version, err = p.Cluster.Version(ctx); err != nil {
+		return 0, err
+	}
+	if wait := p.freshness.wait(p.version); wait > 0 {
+		return wait, nil // another job may have just taken the lock
+	}
+	variant, upgraderErr := p.Upgraders.Get(upgraderName(p.job.Spec.Config))
+	facts, err := p.gather(ctx, upgraderErr)
+	if err != nil {
+		return 0, err
+	}
+	decision := lifecycle.Decide(p.job, facts, p.now)
+	switch decision.Action {
+	case lifecycle.Skip:
+		p.finish(v1beta1.Skipped(decision.Reason, decision.Message))
+		return 0, nil
+	case lifecycle.Fail:
+		p.finish(v1beta1.Failed(decision.Reason, decision.Message))
+		return 0, nil
+	case lifecycle.Run:
+		after, err := p.run(ctx, variant, facts.LockedBy)
+		return soonest(after, decision.After), err
+	case lifecycle.Wait:
+		lifecycle.SetWaiting(p.job, decision, p.now)
+	}
+	return decision.After, nil
+}
+
+// run starts the job and runs its steps. From the first pass on the job holds the cluster's lock: a step takes it before
+// it changes anything, and if none had to, it is taken here.
+func (p *pass) run(ctx context.Context, variant upgrader.Upgrader, lockedBy string) (time.Duration, error) {
+	if variant == nil { // a job that has started, of an operator that knew other variants
+		lifecycle.SetBlocker(p.job, lifecycle.UnknownUpgrader(p.job), p.now)
+		return 0, nil
+	}
+	if p.job.Status.StartTime == nil {
+		p.announce(corev1.EventTypeNormal, v1beta1.ReasonStarted, actionLifecycle, "The job has started.")
+	}
+	lifecycle.SetStarted(p.job, openshift.RunningVersion(p.version), p.now)
+
+	upgrade := &steps.Upgrade{
+		Job: p.job, Now: p.now, Cluster: p.Cluster, Version: p.version, LockedBy: lockedBy, Persist: p.persist,
+	}
+	result := steps.Run(ctx, variant.Steps(), upgrade)
+	outcome, ended := lifecycle.OutcomeOf(p.job, result)
+	if !ended && lockedBy == "" {
+		result.Err = errors.Join(result.Err, upgrade.Lock(ctx))
+	}
+	if upgrade.Version != p.version {
+		p.version = upgrade.Version
+		p.freshness.wrote(p.version)
+	}
+	for _, t := range result.Transitions {
+		reason := t.Reason
+		if reason == v1beta1.ReasonCompleted {
+			reason = t.Step // the API counts Events of one reason and action as one
+		}
+		p.announce(t.Type, reason, t.Step, t.Message)
+	}
+	if ended {
+		p.finish(outcome)
+	}
+	return result.After, result.Err
+}
+
+func (p *pass) finish(outcome metav1.Condition) {
+	lifecycle.Finish(p.job, outcome, p.now)
+	eventType := corev1.EventTypeWarning
+	if outcome.Type == v1beta1.ConditionSucceeded {
+		eventType = corev1.EventTypeNormal
+	}
+	p.announce(eventType, outcome.Type, actionLifecycle, outcome.Reason+": "+outcome.Message)
+}
+
+// gather reads what a decision needs to know, all of it from the cache.
+func (p *pass) gather(ctx context.Context, upgraderErr error) (lifecycle.Facts, error) {
+	windows := &v1beta1.UpgradeSuspensionWindowList{}
+	if !lifecycle.Started(p.job) { // no window stops a job that runs
+		if err := p.Client.List(ctx, windows, client.InNamespace(p.job.Namespace)); err != nil {
+			return lifecycle.Facts{}, fmt.Errorf("list UpgradeSuspensionWindows: %w", err)
+		}
+	}
+	lockedBy, err := p.lockedBy(ctx)
+	if err != nil {
+		return lifecycle.Facts{}, err
+	}
+	upgrade := &steps.Upgrade{Job: p.job, Now: p.now, Version: p.version}
+	return lifecycle.Facts{
+		// The desired update may be that of whoever holds the lock. Then only this job's own record counts, which is
+		// no loss: one write sets both the desired update and the lock.
+		Commenced: upgrade.Commenced() &&
+			(lockedBy == "" || meta.IsStatusConditionTrue(p.job.Status.Conditions, steps.ConditionUpgradeCommenced)),
+		Suspension:    suspension.Active(windows.Items, suspension.ForJobs, p.job, p.now),
+		LockedBy:      lockedBy,
+		UpgraderError: upgraderErr,
+	}, nil
+}
+
+// persist writes the status in the middle of a pass, before something that cannot be undone. Unlike the write at the
+// end it is never left out, because it is the proof that nobody else has worked on the job since the pass began.
+func (p *pass) persist(ctx context.Context) error {
+	if err := p.patchStatus(ctx); err != nil {
+		return err
+	}
+	p.base = p.job.DeepCopy()
+	return nil
+}
+
+func (p *pass) writeStatus(ctx context.Context) (time.Duration, error) {
+	changed := !apiequality.Semantic.DeepEqual(&p.base.Status, &p.job.Status)
+	if wait := p.progress.hold(changed, p.base, p.job, p.now); wait > 0 || !changed {
+		return wait, nil
+	}
+	return 0, p.patchStatus(ctx)
+}
+
+func (p *pass) announce(eventType, reason, action, message string) {
+	p.news = append(p.news, announcement{eventType, reason, action, message})
+}
+
+// maxNote is the longest note that the API accepts in an Event, in bytes.
+const maxNote = 1024
+
+// publish tells of what happened in the pass, in the log and by Events. It runs after the status is written, so that
+// a pass that a conflict has undone tells nothing.
+func (p *pass) publish(ctx context.Context) {
+	for _, n := range p.news {
+		log.FromContext(ctx).Info(n.message, "reason", n.reason, "action", n.action, "phase", p.job.Status.Phase)
+		p.Events.Eventf(p.job, nil, n.eventType, n.reason, n.action, "%s", v1beta1.Truncate(n.message, maxNote))
+	}
+}
+
+func (p *pass) patchStatus(ctx context.Context) error {
+	if err := patchStatus(ctx, p.Client, p.base, p.job); err != nil {
+		return err
+	}
+	p.freshness.wrote(p.job)
+	return nil
+}
+
+// SetupWithManager registers the reconciler and its watches.
+func (r *UpgradeJobReconciler) SetupWithManager(mgr ctrl.Manager) error {
+	r.retry = newRetrier()
+	r.progress = newProgress()
+	r.freshness = newFreshness()
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("upgradejob").
+		For(&v1beta1.UpgradeJob{}, builder.WithPredicates(predicate.Or(
+			predicate.GenerationChangedPredicate{}, phaseChanged, deletionRequested))).
+		Watches(&configv1.ClusterVersion{}, r.runningJobs(clusterVersionTurned)).
+		Watches(&configv1.ClusterOperator{}, r.runningJobs(clusterOperatorTurned)).
+		Watches(&mcfgv1.MachineConfigPool{}, r.runningJobs(poolTurned)).
+		Complete(r)
+}

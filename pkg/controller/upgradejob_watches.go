@@ -1,0 +1,113 @@
+// SPDX-FileCopyrightText: The managed-upgrade-operator authors
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	configv1 "github.com/openshift/api/config/v1"
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
+)
+
+// deletionRequested passes the moment in which an object is marked for deletion.
+var deletionRequested = predicate.Funcs{
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		return e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero()
+	},
+}
+
+// runningJobs maps an event of one of OpenShift's objects to the jobs that may have waited for it. An update that is
+// no turn, such as one more updated machine, is looked at within progressInterval: during the roll of a big pool that
+// makes the difference between a pass in seconds and hundreds in each.
+func (r *UpgradeJobReconciler) runningJobs(turn func(before, after client.Object) bool) handler.EventHandler {
+	type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
+	atOnce := func(ctx context.Context, q queue) {
+		for _, req := range r.running(ctx) {
+			q.Add(req)
+		}
+	}
+	var nextLook time.Time // read and written by the one goroutine that an informer gives to a handler
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, _ event.CreateEvent, q queue) { atOnce(ctx, q) },
+		DeleteFunc: func(ctx context.Context, _ event.DeleteEvent, q queue) { atOnce(ctx, q) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
+			if turn(e.ObjectOld, e.ObjectNew) {
+				atOnce(ctx, q)
+				return
+			}
+			now := r.Clock.Now()
+			if left := nextLook.Sub(now); left > 0 && left <= progressInterval {
+				return // a look is on its way
+			}
+			nextLook = now.Add(progressInterval)
+			for _, req := range r.running(ctx) {
+				q.AddAfter(req, progressInterval)
+			}
+		},
+	}
+}
+
+// running returns the jobs whose start has come and that are not finished.
+func (r *UpgradeJobReconciler) running(ctx context.Context) []ctrl.Request {
+	jobs := &v1beta1.UpgradeJobList{}
+	now := r.Clock.Now()
+	return requestsFor(ctx, r.Client, jobs, "", func() []client.Object {
+		jobs.Items = slices.DeleteFunc(jobs.Items, func(job v1beta1.UpgradeJob) bool {
+			return job.Status.Phase.Finished() || job.Spec.StartAfter.After(now)
+		})
+		return pointers(jobs.Items)
+	})
+}
+
+// clusterVersionTurned tells whether more than the words of a ClusterVersion changed.
+func clusterVersionTurned(before, after client.Object) bool {
+	a, b := before.(*configv1.ClusterVersion), after.(*configv1.ClusterVersion)
+	return a.Generation != b.Generation ||
+		a.Annotations[v1beta1.UpgradeJobAnnotation] != b.Annotations[v1beta1.UpgradeJobAnnotation] ||
+		availableUpdatesChanged.Update(event.UpdateEvent{ObjectOld: a, ObjectNew: b}) ||
+		!apiequality.Semantic.DeepEqual(a.Status.History, b.Status.History) ||
+		conditionsTurned(a.Status.Conditions, b.Status.Conditions)
+}
+
+// clusterOperatorTurned tells whether an operator became sick or well. What it is working on is progress.
+func clusterOperatorTurned(before, after client.Object) bool {
+	a, b := before.(*configv1.ClusterOperator), after.(*configv1.ClusterOperator)
+	sickness := func(conditions []configv1.ClusterOperatorStatusCondition) []configv1.ClusterOperatorStatusCondition {
+		return slices.DeleteFunc(slices.Clone(conditions), func(c configv1.ClusterOperatorStatusCondition) bool {
+			return c.Type != configv1.OperatorAvailable && c.Type != configv1.OperatorDegraded
+		})
+	}
+	return conditionsTurned(sickness(a.Status.Conditions), sickness(b.Status.Conditions))
+}
+
+// conditionsTurned tells whether a condition came, went, or changed its status or reason.
+func conditionsTurned(a, b []configv1.ClusterOperatorStatusCondition) bool {
+	return !slices.EqualFunc(a, b, func(x, y configv1.ClusterOperatorStatusCondition) bool {
+		return x.Type == y.Type && x.Status == y.Status && x.Reason == y.Reason
+	})
+}
+
+// poolTurned tells whether more than the counts of a pool changed, or they became complete.
+func poolTurned(before, after client.Object) bool {
+	a, b := before.(*mcfgv1.MachineConfigPool), after.(*mcfgv1.MachineConfigPool)
+	return a.Generation != b.Generation ||
+		a.Status.ObservedGeneration != b.Status.ObservedGeneration ||
+		a.Status.Configuration.Name != b.Status.Configuration.Name ||
+		(a.Status.UpdatedMachineCount == a.Status.MachineCount) != (b.Status.UpdatedMachineCount == b.Status.MachineCount) ||
+		a.Status.DegradedMachineCount != b.Status.DegradedMachineCount ||
+		!slices.EqualFunc(a.Status.Conditions, b.Status.Conditions, func(x, y mcfgv1.MachineConfigPoolCondition) bool {
+			return x.Type == y.Type && x.Status == y.Status && x.Reason == y.Reason
+		})
+}

@@ -1,0 +1,100 @@
+// SPDX-FileCopyrightText: The managed-upgrade-operator authors
+// SPDX-License-Identifier: Apache-2.0
+
+package healthcheck_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	configv1 "github.com/openshift/api/config/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/appuio/managed-upgrade-operator/pkg/healthcheck"
+	"github.com/appuio/managed-upgrade-operator/pkg/openshift/openshifttest"
+)
+
+func TestClusterVersionHealthy(t *testing.T) {
+	type options = []func(*configv1.ClusterVersion)
+	failing := func(status configv1.ConditionStatus, reason string) func(*configv1.ClusterVersion) {
+		return openshifttest.VersionCondition("Failing", status, reason, "It hurts.")
+	}
+	one := func(reason, message, clears string) []healthcheck.Finding {
+		return []healthcheck.Finding{{
+			Check: "ClusterVersion", Object: "ClusterVersion/version", Reason: reason, Message: message, ClearsWhen: clears,
+		}}
+	}
+
+	for _, tc := range []struct {
+		reason  string
+		version options
+		want    []healthcheck.Finding
+	}{
+		{"healthy", nil, nil},
+		{
+			"an update goes on", options{openshifttest.History(openshifttest.Partial("4.18.2"), openshifttest.Completed("4.18.1"))},
+			one("UpdateInProgress", "the cluster is being updated to 4.18.2", "the update to 4.18.2 completes"),
+		},
+		{
+			"an update was abandoned for another that is completed",
+			options{openshifttest.History(openshifttest.Completed("4.18.3"), openshifttest.Abandoned("4.18.2"), openshifttest.Completed("4.18.1"))}, nil,
+		},
+		{
+			"the spec is invalid", options{openshifttest.VersionCondition("Invalid", configv1.ConditionTrue, "InvalidClusterVersion", "no such version")},
+			one("ClusterVersionInvalid", "ClusterVersion is invalid (InvalidClusterVersion): no such version", "the spec of ClusterVersion/version is corrected"),
+		},
+		{"the spec was invalid", options{openshifttest.VersionCondition("Invalid", configv1.ConditionFalse, "", "")}, nil},
+		{
+			"failing", options{failing(configv1.ConditionTrue, "UpdatePayloadFailed")},
+			one("ClusterVersionFailing", "ClusterVersion is failing (UpdatePayloadFailed): It hurts.", "ClusterVersion reports Failing=False"),
+		},
+		{
+			"failing for several causes", options{failing(configv1.ConditionTrue, "MultipleErrors")},
+			one("ClusterVersionFailing", "ClusterVersion is failing (MultipleErrors): It hurts.", "ClusterVersion reports Failing=False"),
+		},
+		{"failing for an operator: the check of the operators knows better", options{failing(configv1.ConditionTrue, "ClusterOperatorDegraded")}, nil},
+		{"the same for several", options{failing(configv1.ConditionTrue, "ClusterOperatorsDegraded")}, nil},
+		{"for one that is away", options{failing(configv1.ConditionTrue, "ClusterOperatorNotAvailable")}, nil},
+		{"for several that are away", options{failing(configv1.ConditionTrue, "ClusterOperatorsNotAvailable")}, nil},
+		{"slow is not failing", options{failing(configv1.ConditionUnknown, "SlowClusterOperator")}, nil},
+		{
+			"not available", options{openshifttest.VersionCondition(configv1.OperatorAvailable, configv1.ConditionFalse, "NoPods", "It is away.")},
+			one("ClusterVersionNotAvailable", "ClusterVersion is not available (NoPods): It is away.", "ClusterVersion reports Available=True"),
+		},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			got, err := healthcheck.ClusterVersionHealthy().Run(t.Context(), healthcheck.Request{Version: openshifttest.ClusterVersion(tc.version...)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// The cluster-version operator sets Failing to False for milliseconds on each of its retries.
+func TestFailingHasToSettle(t *testing.T) {
+	changed := time.Date(2026, time.November, 24, 22, 0, 0, 0, time.UTC)
+	cv := openshifttest.ClusterVersion(openshifttest.VersionCondition("Failing", configv1.ConditionFalse, "", ""), func(cv *configv1.ClusterVersion) {
+		for i := range cv.Status.Conditions {
+			cv.Status.Conditions[i].LastTransitionTime = metav1.NewTime(changed)
+		}
+	})
+	for since, recheck := range map[time.Duration]time.Duration{
+		0: 1500 * time.Millisecond, time.Second: 500 * time.Millisecond, 1500 * time.Millisecond: 0, time.Hour: 0,
+	} {
+		findings, err := healthcheck.ClusterVersionHealthy().Run(t.Context(), healthcheck.Request{Version: cv, Now: changed.Add(since)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch {
+		case recheck == 0 && len(findings) != 0:
+			t.Errorf("%s after: got %v, want healthy", since, findings)
+		case recheck > 0 && (len(findings) != 1 || findings[0].Reason != "ClusterVersionFailing" || findings[0].Recheck != recheck):
+			t.Errorf("%s after: got %v, want it to be looked at again after %s", since, findings, recheck)
+		}
+	}
+}

@@ -1,0 +1,176 @@
+// SPDX-FileCopyrightText: The managed-upgrade-operator authors
+// SPDX-License-Identifier: Apache-2.0
+
+package openshift
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	configv1 "github.com/openshift/api/config/v1"
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
+)
+
+// NodeField is the field by which the API server selects the nodes that NodesInWork asks for. The machine-config
+// operator cordons a node for as long as it works on it.
+const NodeField = "spec.unschedulable"
+
+// NodesInterval is how long an answer of NodesInWork stands.
+const NodesInterval = 10 * time.Second
+
+// Cluster reads and writes OpenShift's objects. Objects that it returns belong to the cache: they must not be changed.
+// It may be used from several goroutines.
+type Cluster struct {
+	client client.Client
+	live   client.Reader
+
+	nodes struct {
+		sync.Mutex
+		inWork []metav1.PartialObjectMetadata
+		asOf   time.Time
+	}
+}
+
+// NewCluster returns a Cluster that reads through the client's cache, and through live where a stale answer would do
+// harm.
+func NewCluster(c client.Client, live client.Reader) *Cluster {
+	return &Cluster{client: c, live: live}
+}
+
+// Version returns ClusterVersion/version as the cache has it.
+func (c *Cluster) Version(ctx context.Context) (*configv1.ClusterVersion, error) {
+	return getVersion(ctx, c.client)
+}
+
+// LiveVersion returns ClusterVersion/version as the API server has it now. It costs a request.
+func (c *Cluster) LiveVersion(ctx context.Context) (*configv1.ClusterVersion, error) {
+	return getVersion(ctx, c.live)
+}
+
+func getVersion(ctx context.Context, r client.Reader) (*configv1.ClusterVersion, error) {
+	cv := &configv1.ClusterVersion{}
+	if err := r.Get(ctx, client.ObjectKey{Name: v1beta1.ClusterVersionName}, cv); err != nil {
+		return nil, fmt.Errorf("get ClusterVersion/%s: %w", v1beta1.ClusterVersionName, err)
+	}
+	return cv, nil
+}
+
+// Operators returns every ClusterOperator, in no particular order.
+func (c *Cluster) Operators(ctx context.Context) ([]configv1.ClusterOperator, error) {
+	list := &configv1.ClusterOperatorList{}
+	if err := c.client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list ClusterOperators: %w", err)
+	}
+	return list.Items, nil
+}
+
+// Pools returns every MachineConfigPool, in no particular order.
+func (c *Cluster) Pools(ctx context.Context) ([]mcfgv1.MachineConfigPool, error) {
+	list := &mcfgv1.MachineConfigPoolList{}
+	if err := c.client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list MachineConfigPools: %w", err)
+	}
+	return list.Items, nil
+}
+
+// RenderedBy returns the version of the release that rendered a MachineConfig; empty if that is not recorded.
+func (c *Cluster) RenderedBy(ctx context.Context, machineConfig string) (string, error) {
+	mc := MachineConfigMetadata()
+	err := c.client.Get(ctx, client.ObjectKey{Name: machineConfig}, mc)
+	if apierrors.IsNotFound(err) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("get MachineConfig/%s: %w", machineConfig, err)
+	}
+	return mc.Annotations[ReleaseImageVersionAnnotation], nil
+}
+
+// NodesInWork returns the nodes that the machine-config operator works on, in order of name, as of at most
+// NodesInterval ago. It costs a request then, which returns the metadata of the cordoned nodes only. A watch would
+// deliver each of the many writes of every kubelet and of every node's roll, day and night, to say the same.
+func (c *Cluster) NodesInWork(ctx context.Context, now time.Time) ([]metav1.PartialObjectMetadata, error) {
+	c.nodes.Lock()
+	defer c.nodes.Unlock()
+	if age := now.Sub(c.nodes.asOf); age >= 0 && age < NodesInterval {
+		return c.nodes.inWork, nil
+	}
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(nodeKind)
+	err := c.live.List(ctx, list, client.MatchingFields{NodeField: "true"},
+		&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: "0"}}) // the API server's cache is fresh enough
+	c.nodes.inWork, c.nodes.asOf = nil, now // an API server that does not answer is not asked again at once either
+	if err != nil {
+		return nil, fmt.Errorf("list Nodes: %w", err)
+	}
+	list.Items = slices.DeleteFunc(list.Items, func(node metav1.PartialObjectMetadata) bool {
+		_, inWork := NodeInWork(&node)
+		return !inWork
+	})
+	slices.SortFunc(list.Items, func(a, b metav1.PartialObjectMetadata) int { return cmp.Compare(a.Name, b.Name) })
+	c.nodes.inWork = list.Items
+	return c.nodes.inWork, nil
+}
+
+// SetDesiredUpdate asks the cluster-version operator for the release, on behalf of the holder of the lock, which it
+// sets by the way, and returns the object as written.
+// What an earlier update left in desiredUpdate and would change the meaning of this one is reset: force, architecture,
+// mode. Accepted risks stay, they are the administrator's. It fails with a conflict if the object is not the one that was judged any more.
+func (c *Cluster) SetDesiredUpdate(ctx context.Context, cv *configv1.ClusterVersion, r Release, holder string) (*configv1.ClusterVersion, error) {
+	update := map[string]any{"version": nil, "image": nil, "force": nil, "architecture": nil, "mode": nil}
+	if r.Version != "" {
+		update["version"] = r.Version
+	}
+	if r.Image != "" {
+		update["image"] = r.Image
+	}
+	return c.patchVersion(ctx, cv, map[string]any{
+		"metadata": map[string]any{"annotations": map[string]any{v1beta1.UpgradeJobAnnotation: holder}},
+		"spec":     map[string]any{"desiredUpdate": update},
+	})
+}
+
+// ClearDesiredUpdate takes a desired update back. It fails with a conflict if the object is not the one that was
+// judged any more.
+func (c *Cluster) ClearDesiredUpdate(ctx context.Context, cv *configv1.ClusterVersion) (*configv1.ClusterVersion, error) {
+	return c.patchVersion(ctx, cv, map[string]any{"spec": map[string]any{"desiredUpdate": nil}})
+}
+
+// SetLock records the holder of the cluster on ClusterVersion/version; an empty holder releases it. It fails with a
+// conflict if the object is not the one that was judged any more.
+func (c *Cluster) SetLock(ctx context.Context, cv *configv1.ClusterVersion, holder string) (*configv1.ClusterVersion, error) {
+	annotations := map[string]any{v1beta1.UpgradeJobAnnotation: nil}
+	if holder != "" {
+		annotations[v1beta1.UpgradeJobAnnotation] = holder
+	}
+	return c.patchVersion(ctx, cv, map[string]any{"metadata": map[string]any{"annotations": annotations}})
+}
+
+func (c *Cluster) patchVersion(ctx context.Context, cv *configv1.ClusterVersion, patch map[string]any) (*configv1.ClusterVersion, error) {
+	metadata, ok := patch["metadata"].(map[string]any)
+	if !ok {
+		metadata = map[string]any{}
+		patch["metadata"] = metadata
+	}
+	metadata["resourceVersion"] = cv.ResourceVersion
+	data, err := json.Marshal(patch)
+	if err != nil {
+		return nil, fmt.Errorf("encode patch of ClusterVersion/%s: %w", cv.Name, err)
+	}
+	written := &configv1.ClusterVersion{ObjectMeta: metav1.ObjectMeta{Name: cv.Name}}
+	if err := c.client.Patch(ctx, written, client.RawPatch(types.MergePatchType, data)); err != nil {
+		return nil, fmt.Errorf("patch ClusterVersion/%s: %w", cv.Name, err)
+	}
+	return written, nil
+}

@@ -1,0 +1,36 @@
+// SPDX-FileCopyrightText: The managed-upgrade-operator authors
+// SPDX-License-Identifier: Apache-2.0
+
+package openshifttest
+
+import (
+	configv1 "github.com/openshift/api/config/v1"
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
+)
+
+// NewClientBuilder returns a builder of a fake API with the kinds that the operator reads and writes and their status
+// subresources. inWork is the index by which nodes are found, under its name; it is a parameter because this package
+// serves the tests of the package that defines it.
+func NewClientBuilder(index string, inWork client.IndexerFunc) *fake.ClientBuilder {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		corev1.AddToScheme, v1beta1.AddToScheme, configv1.Install, mcfgv1.Install,
+	} {
+		utilruntime.Must(add(scheme))
+	}
+	return fake.NewClientBuilder().
+		WithScheme(scheme).
+		WithTypeConverters(managedfields.NewDeducedTypeConverter()). // the default parses the schema of all of Kubernetes each time
+		WithStatusSubresource(
+			&v1beta1.UpgradeJob{}, &configv1.ClusterVersion{}, &configv1.ClusterOperator{}, &mcfgv1.MachineConfigPool{},
+		).
+		WithIndex(&corev1.Node{}, index, inWork)
+}

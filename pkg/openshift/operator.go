@@ -1,0 +1,34 @@
+// SPDX-FileCopyrightText: The managed-upgrade-operator authors
+// SPDX-License-Identifier: Apache-2.0
+
+package openshift
+
+import (
+	"slices"
+
+	configv1 "github.com/openshift/api/config/v1"
+)
+
+// OperatorVersion is the version of the release that the ClusterOperator reports to have reached.
+func OperatorVersion(co *configv1.ClusterOperator) string {
+	for i := range co.Status.Versions {
+		if co.Status.Versions[i].Name == "operator" {
+			return co.Status.Versions[i].Version
+		}
+	}
+	return ""
+}
+
+// OperatorExcluded tells whether a ClusterOperator is excluded by its name, or by the name of a namespace
+// that it lists among its related objects.
+func OperatorExcluded(co *configv1.ClusterOperator, excluded []string) bool {
+	if len(excluded) == 0 {
+		return false
+	}
+	if slices.Contains(excluded, co.Name) {
+		return true
+	}
+	return slices.ContainsFunc(co.Status.RelatedObjects, func(o configv1.ObjectReference) bool {
+		return o.Group == "" && o.Resource == "namespaces" && slices.Contains(excluded, o.Name)
+	})
+}

@@ -1,0 +1,90 @@
+// SPDX-FileCopyrightText: The managed-upgrade-operator authors
+// SPDX-License-Identifier: Apache-2.0
+
+package openshift
+
+import (
+	"fmt"
+
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// ReleaseImageVersionAnnotation stands on a rendered MachineConfig and names the release that rendered it.
+const ReleaseImageVersionAnnotation = "machineconfiguration.openshift.io/release-image-version"
+
+// PoolState says how far a MachineConfigPool has come on its way to a release.
+type PoolState int
+
+const (
+	// PoolUpdated means: every machine runs the pool's configuration, which is of the release.
+	PoolUpdated PoolState = iota
+	// PoolNotRendered means: the pool's configuration is still that of another release, whatever its condition Updated says.
+	PoolNotRendered
+	// PoolPaused means: the pool has a new configuration but is paused.
+	PoolPaused
+	// PoolDegraded means: a machine or the rendering of the configuration has failed.
+	PoolDegraded
+	// PoolUpdating means: machines are being moved to the new configuration.
+	PoolUpdating
+)
+
+// PoolProgress is the state of a pool with the words for it.
+type PoolProgress struct {
+	State PoolState
+	// Message explains the state to people; it does not change while the pool's status does not.
+	Message string
+}
+
+// JudgePool tells how far the pool has come. renderedBy is the version of the release that rendered
+// pool.spec.configuration, or empty where that is not known; the release is the one that the cluster-version
+// operator has completed.
+//
+// The machine-config operator renders a pool's configuration anew some time after the release has moved. Until then
+// the pool is Updated, with all machines, for the old configuration: that must not count.
+func JudgePool(pool *mcfgv1.MachineConfigPool, renderedBy, version string) PoolProgress {
+	st := &pool.Status
+	machines := fmt.Sprintf("%d of %d machines updated", st.UpdatedMachineCount, st.MachineCount)
+	current := st.ObservedGeneration >= pool.Generation &&
+		(renderedBy == "" || version == "" || renderedBy == version)
+	complete := current &&
+		st.Configuration.Name == pool.Spec.Configuration.Name &&
+		st.UpdatedMachineCount == st.MachineCount &&
+		poolCondition(pool, mcfgv1.MachineConfigPoolUpdated) != nil
+
+	switch {
+	case complete:
+		return PoolProgress{PoolUpdated, machines}
+	case poolDegraded(pool) != nil:
+		c := poolDegraded(pool)
+		return PoolProgress{PoolDegraded, fmt.Sprintf("%s, %s: %s", machines, c.Type, c.Message)}
+	case pool.Spec.Paused:
+		return PoolProgress{PoolPaused, machines + ", the pool is paused"}
+	case !current:
+		return PoolProgress{PoolNotRendered, "the configuration of the new release is not rendered yet"}
+	default:
+		return PoolProgress{PoolUpdating, fmt.Sprintf("%s, %d unavailable", machines, st.UnavailableMachineCount)}
+	}
+}
+
+// poolDegraded returns the most telling condition that is True of a pool that cannot go on, or nil.
+func poolDegraded(pool *mcfgv1.MachineConfigPool) *mcfgv1.MachineConfigPoolCondition {
+	for _, t := range []mcfgv1.MachineConfigPoolConditionType{
+		mcfgv1.MachineConfigPoolNodeDegraded, mcfgv1.MachineConfigPoolRenderDegraded, mcfgv1.MachineConfigPoolDegraded,
+	} {
+		if c := poolCondition(pool, t); c != nil {
+			return c
+		}
+	}
+	return nil
+}
+
+// poolCondition returns the pool's condition of that type if it is True.
+func poolCondition(pool *mcfgv1.MachineConfigPool, t mcfgv1.MachineConfigPoolConditionType) *mcfgv1.MachineConfigPoolCondition {
+	for i := range pool.Status.Conditions {
+		if c := &pool.Status.Conditions[i]; c.Type == t && c.Status == corev1.ConditionTrue {
+			return c
+		}
+	}
+	return nil
+}

@@ -1,0 +1,210 @@
+// SPDX-FileCopyrightText: The managed-upgrade-operator authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package operator puts the parts together: it builds the manager that runs the
+// reconcilers. A main of one's own, with upgraders of one's own, needs this
+// package, pkg/upgrader and pkg/steps.
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	configv1 "github.com/openshift/api/config/v1"
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
+	"github.com/appuio/managed-upgrade-operator/pkg/controller"
+	"github.com/appuio/managed-upgrade-operator/pkg/openshift"
+	"github.com/appuio/managed-upgrade-operator/pkg/upgrader"
+)
+
+// LeaderElectionID names the Lease of the leader.
+const LeaderElectionID = "managed-upgrade-operator.managedupgrade.appuio.io"
+
+// Times of the leader election that OpenShift asks of its operators: a leader rides out an API server that is away for
+// a minute, as it is in every upgrade of the cluster.
+const (
+	LeaseDuration = 137 * time.Second
+	RenewDeadline = 107 * time.Second
+	RetryPeriod   = 26 * time.Second
+)
+
+// passTimeout bounds a pass: a request that hangs must not keep the deadlines of other objects waiting for ever.
+const passTimeout = 2 * time.Minute
+
+// Options of an operator.
+type Options struct {
+	// Namespace to watch; empty for all.
+	Namespace string
+	// OperatorNamespace is where the leader's Lease and the ClusterVersion stand. Required.
+	OperatorNamespace string
+	// HealthProbeAddress serves /healthz and /readyz; "0" for none.
+	HealthProbeAddress string
+	// LeaderElection lets one of several replicas work.
+	LeaderElection bool
+	// LeaseDuration, RenewDeadline and RetryPeriod of the leader election. Zero stands for the constants of this
+	// package.
+	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
+	// Upgraders that jobs can choose. Required.
+	Upgraders *upgrader.Registry
+	// Clock tells the time. Required.
+	Clock clock.PassiveClock
+}
+
+// NewScheme returns a scheme with the kinds that the operator reads and writes.
+func NewScheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		corev1.AddToScheme, v1beta1.AddToScheme, configv1.Install, mcfgv1.Install,
+	} {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("build the scheme: %w", err)
+		}
+	}
+	metav1.AddMetaToScheme(scheme) //nolint:errcheck // registers fixed types; it returns nil or panics
+	return scheme, nil
+}
+
+// New returns a manager with all reconcilers, ready to be started. ctx is used while building only.
+func New(ctx context.Context, config *rest.Config, o Options) (ctrl.Manager, error) {
+	if o.OperatorNamespace == "" || o.Upgraders == nil || o.Clock == nil {
+		return nil, errors.New("build the operator: OperatorNamespace, Upgraders and Clock are required")
+	}
+	scheme, err := NewScheme()
+	if err != nil {
+		return nil, err
+	}
+	mgr, err := ctrl.NewManager(config, ctrl.Options{
+		Scheme:                        scheme,
+		Controller:                    ctrlconfig.Controller{ReconciliationTimeout: passTimeout},
+		Cache:                         cacheOptions(o.Namespace, o.OperatorNamespace),
+		Metrics:                       metricsserver.Options{BindAddress: "0"},
+		HealthProbeBindAddress:        o.HealthProbeAddress,
+		LeaderElection:                o.LeaderElection,
+		LeaderElectionID:              LeaderElectionID,
+		LeaderElectionNamespace:       o.OperatorNamespace,
+		LeaderElectionReleaseOnCancel: true, // the process ends when the manager does
+		LeaseDuration:                 ptr.To(orDefault(o.LeaseDuration, LeaseDuration)),
+		RenewDeadline:                 ptr.To(orDefault(o.RenewDeadline, RenewDeadline)),
+		RetryPeriod:                   ptr.To(orDefault(o.RetryPeriod, RetryPeriod)),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("build the manager: %w", explain(err))
+	}
+	if err := addReconcilers(ctx, mgr, o); err != nil {
+		return nil, explain(err)
+	}
+	if err := addProbes(mgr); err != nil {
+		return nil, err
+	}
+	return mgr, nil
+}
+
+// explain says what to do about a cluster that lacks a kind.
+func explain(err error) error {
+	if meta.IsNoMatchError(err) {
+		return fmt.Errorf("%w: the operator needs an OpenShift cluster, and the CRDs of deploy/crds in it", err)
+	}
+	return err
+}
+
+// cacheOptions keeps the cache small: only the namespace that is watched, and of each object only what is read.
+func cacheOptions(namespace, operatorNamespace string) cache.Options {
+	options := cache.Options{
+		DefaultTransform: cache.TransformStripManagedFields(),
+		ByObject: map[client.Object]cache.ByObject{
+			openshift.MachineConfigMetadata(): {Transform: trimMachineConfig},
+		},
+	}
+	if namespace == "" {
+		return options
+	}
+	// Not by DefaultNamespaces: that would lead every read of a cluster-scoped kind through a detour.
+	for _, kind := range []client.Object{&v1beta1.UpgradeConfig{}, &v1beta1.UpgradeJob{}, &v1beta1.UpgradeSuspensionWindow{}} {
+		options.ByObject[kind] = cache.ByObject{Namespaces: map[string]cache.Config{namespace: {}}}
+	}
+	// The one that is synced, and those that stand where they have no effect and have to be told so.
+	options.ByObject[&v1beta1.ClusterVersion{}] = cache.ByObject{Namespaces: map[string]cache.Config{namespace: {}, operatorNamespace: {}}}
+	return options
+}
+
+var trimMachineConfig toolscache.TransformFunc = func(o any) (any, error) {
+	if mc, ok := o.(*metav1.PartialObjectMetadata); ok {
+		openshift.TrimMachineConfig(mc)
+	}
+	return o, nil
+}
+
+func addReconcilers(ctx context.Context, mgr ctrl.Manager, o Options) error {
+	if err := controller.SetupCache(ctx, mgr.GetCache()); err != nil {
+		return err
+	}
+	cluster := openshift.NewCluster(mgr.GetClient(), mgr.GetAPIReader())
+	recorder := mgr.GetEventRecorder("managed-upgrade-operator")
+	for name, reconciler := range map[string]interface{ SetupWithManager(ctrl.Manager) error }{
+		"UpgradeConfig": &controller.UpgradeConfigReconciler{
+			Client: mgr.GetClient(), Cluster: cluster, Upgraders: o.Upgraders, Clock: o.Clock, Events: recorder,
+		},
+		"UpgradeJob": &controller.UpgradeJobReconciler{
+			Client: mgr.GetClient(), Cluster: cluster, Upgraders: o.Upgraders, Clock: o.Clock, Events: recorder, Namespace: o.Namespace,
+		},
+		"UpgradeSuspensionWindow": &controller.UpgradeSuspensionWindowReconciler{
+			Client: mgr.GetClient(), Clock: o.Clock,
+		},
+		"ClusterVersion": &controller.ClusterVersionReconciler{
+			Client: mgr.GetClient(), Cluster: cluster, Clock: o.Clock, Namespace: o.OperatorNamespace,
+		},
+	} {
+		if err := reconciler.SetupWithManager(mgr); err != nil {
+			return fmt.Errorf("set up the reconciler of %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// probeTimeout is how long a readiness probe looks for the cache before it says no.
+const probeTimeout = 500 * time.Millisecond
+
+func addProbes(mgr ctrl.Manager) error {
+	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return fmt.Errorf("add the liveness probe: %w", err)
+	}
+	// Without its cache a replica is of no use, as leader or as the next one.
+	synced := func(req *http.Request) error {
+		ctx, cancel := context.WithTimeout(req.Context(), probeTimeout)
+		defer cancel()
+		if !mgr.GetCache().WaitForCacheSync(ctx) {
+			return errors.New("the cache is not synced")
+		}
+		return nil
+	}
+	if err := mgr.AddReadyzCheck("cache", synced); err != nil {
+		return fmt.Errorf("add the readiness probe: %w", err)
+	}
+	return nil
+}
+
+func orDefault(d, def time.Duration) time.Duration {
+	if d == 0 {
+		return def
+	}
+	return d
+}

@@ -1,0 +1,181 @@
+// SPDX-FileCopyrightText: The managed-upgrade-operator authors
+// SPDX-License-Identifier: Apache-2.0
+
+package steps_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/golang/mock/gomock"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
+	"github.com/appuio/managed-upgrade-operator/pkg/healthcheck"
+	"github.com/appuio/managed-upgrade-operator/pkg/healthcheck/mocks"
+	"github.com/appuio/managed-upgrade-operator/pkg/openshift/openshifttest"
+	"github.com/appuio/managed-upgrade-operator/pkg/steps"
+)
+
+// checkFinding returns a check that answers with these findings.
+func checkFinding(t *testing.T, name string, findings ...healthcheck.Finding) healthcheck.Check {
+	return checkAnswering(t, name, findings, nil)
+}
+
+func checkAnswering(t *testing.T, name string, findings []healthcheck.Finding, err error) healthcheck.Check {
+	check := mocks.NewMockCheck(gomock.NewController(t))
+	check.EXPECT().Name().Return(name).AnyTimes()
+	check.EXPECT().Run(gomock.Any(), gomock.Any()).Return(findings, err).MinTimes(1)
+	return check
+}
+
+func finding(object string) healthcheck.Finding {
+	return healthcheck.Finding{Check: "Nodes", Object: object, Reason: "Sick", Message: object + " is sick", ClearsWhen: object + " is well"}
+}
+
+func TestClusterHealthy(t *testing.T) {
+	sick := []healthcheck.Finding{finding("Node/b"), finding("Node/a")}
+	blockers := []string{"Sick Node/a", "Sick Node/b"}
+	unhealthy := func(left time.Duration) verdict {
+		return verdict{outcome: steps.Running, reason: v1beta1.ReasonUnhealthy, after: left, blockers: blockers, says: "The cluster is not healthy: Node/a is sick; Node/b is sick"}
+	}
+	healthy := verdict{outcome: steps.Completed, reason: "Completed", says: "The cluster is healthy."}
+	timeouts := func(before, after time.Duration) jobOption {
+		return func(job *v1beta1.UpgradeJob) {
+			job.Spec.Config.PreUpgradeHealthChecks.Timeout = &v1beta1.Duration{Duration: before}
+			job.Spec.Config.PostUpgradeHealthChecks.Timeout = &v1beta1.Duration{Duration: after}
+		}
+	}
+
+	for _, step := range []struct {
+		condition string
+		make      func(...healthcheck.Check) steps.Step
+		own       func(time.Duration) jobOption // its own timeout, not that of the other
+		tooLate   verdict
+	}{
+		{
+			steps.ConditionClusterHealthyBeforeUpgrade, steps.ClusterHealthyBeforeUpgrade,
+			func(d time.Duration) jobOption { return timeouts(d, time.Nanosecond) },
+			verdict{outcome: steps.Skipped, reason: v1beta1.ReasonPreHealthCheckFailed, blockers: blockers},
+		},
+		{
+			steps.ConditionClusterHealthyAfterUpgrade, steps.ClusterHealthyAfterUpgrade,
+			func(d time.Duration) jobOption { return timeouts(time.Nanosecond, d) },
+			verdict{outcome: steps.Failed, reason: v1beta1.ReasonPostHealthCheckFailed, blockers: blockers},
+		},
+	} {
+		tooLate := func(says string) verdict {
+			v := step.tooLate
+			v.says = says
+			return v
+		}
+		begunAtOnce := begun(step.condition, 0)
+		for _, tc := range []struct {
+			stepCase
+			findings []healthcheck.Finding
+		}{
+			{stepCase: stepCase{reason: "healthy", want: healthy}},
+			{stepCase: stepCase{reason: "healthy at last, however late", job: []jobOption{begunAtOnce}, after: 5 * time.Hour, want: healthy}},
+			{stepCase: stepCase{reason: "sick: every finding is a blocker, in a stable order", want: unhealthy(30 * time.Minute)}, findings: sick},
+			{stepCase: stepCase{reason: "the time counts from the beginning of the step", job: []jobOption{begunAtOnce}, after: 10 * time.Minute, want: unhealthy(20 * time.Minute)}, findings: sick},
+			{stepCase: stepCase{reason: "it is configured", job: []jobOption{begunAtOnce, step.own(time.Hour)}, after: 10 * time.Minute, want: unhealthy(50 * time.Minute)}, findings: sick},
+			{stepCase: stepCase{reason: "a moment before it is over", job: []jobOption{begunAtOnce}, after: 30*time.Minute - time.Millisecond, want: unhealthy(time.Millisecond)}, findings: sick},
+			{stepCase: stepCase{reason: "it is over", job: []jobOption{begunAtOnce}, after: 30 * time.Minute, want: tooLate("did not become healthy within 30m0s: Node/a is sick; Node/b is sick")}, findings: sick},
+			{stepCase: stepCase{reason: "no patience at all", job: []jobOption{step.own(0)}, want: tooLate("within 0s")}, findings: sick},
+			{stepCase: stepCase{reason: "a resume gives it fresh time", job: []jobOption{begunAtOnce, resumed(5 * time.Hour)}, after: 5 * time.Hour, want: unhealthy(30 * time.Minute)}, findings: sick},
+			{
+				stepCase: stepCase{reason: "also if the step was done before", job: []jobOption{done(step.condition, 0), resumed(5 * time.Hour)}, after: 5 * time.Hour, want: unhealthy(30 * time.Minute)},
+				findings: sick,
+			},
+			{stepCase: stepCase{reason: "a cluster that has become sick has all the time to recover", job: []jobOption{done(step.condition, 0)}, after: 40 * time.Minute, want: unhealthy(30 * time.Minute)}, findings: sick},
+		} {
+			t.Run(step.condition+"/"+tc.reason, func(t *testing.T) {
+				tc.run(t, step.make(checkFinding(t, "Version"), checkFinding(t, "Nodes", tc.findings...)))
+			})
+		}
+	}
+}
+
+// A cluster that is sick again is not worse off for a step that was done before: its clock runs from when it was undone.
+func TestClusterHealthyCountsFromWhenTheClusterBecameSick(t *testing.T) {
+	w := newWorld(t, newJob(), openshifttest.ClusterVersion())
+	well := steps.ClusterHealthyAfterUpgrade(checkFinding(t, "Nodes"))
+	sick := steps.ClusterHealthyAfterUpgrade(checkFinding(t, "Nodes", finding("Node/a")))
+	for _, tc := range []struct {
+		minute  int
+		step    steps.Step
+		outcome steps.Outcome
+		left    time.Duration
+	}{
+		{0, well, steps.Completed, 0},
+		{40, sick, steps.Running, 30 * time.Minute},
+		{60, sick, steps.Running, 10 * time.Minute},
+		{65, well, steps.Completed, 0},
+		{66, sick, steps.Running, 30 * time.Minute},
+		{96, sick, steps.Failed, 0},
+	} {
+		w.now = start.Add(time.Duration(tc.minute) * time.Minute)
+		if result := w.pass(tc.step); result.Outcome != tc.outcome || result.After != tc.left {
+			t.Errorf("minute %d: got %+v, want outcome %d, %s left", tc.minute, result, tc.outcome, tc.left)
+		}
+	}
+}
+
+// A cluster whose health is not known is not healthy.
+func TestClusterHealthyFailsClosed(t *testing.T) {
+	tc := stepCase{want: verdict{
+		outcome: steps.Running, reason: v1beta1.ReasonUnhealthy, after: 30 * time.Minute,
+		blockers: []string{"HealthCheckUnanswered "}, says: "Alerts cannot be answered: no route to host",
+	}}
+	tc.run(t, steps.ClusterHealthyBeforeUpgrade(checkFinding(t, "Nodes"), checkAnswering(t, "Alerts", nil, errors.New("no route to host"))))
+}
+
+func TestClusterHealthySummarizes(t *testing.T) {
+	var findings []healthcheck.Finding
+	for i := range 8 {
+		findings = append(findings, finding(fmt.Sprintf("Node/%d", i)))
+	}
+	findings[0].Message += strings.Repeat("!", 1000)
+	w := newWorld(t, newJob(), openshifttest.ClusterVersion())
+	result := w.pass(steps.ClusterHealthyBeforeUpgrade(checkFinding(t, "Nodes", findings...)))
+
+	const want = "!...; Node/1 is sick; Node/2 is sick; Node/3 is sick; Node/4 is sick; and 3 more"
+	if !strings.HasSuffix(result.Message, want) || len(result.Message) > 400 {
+		t.Errorf("got %q, want the first five in short, and how many more", result.Message)
+	}
+	if got := len(w.job().Status.Blockers); got != 8 {
+		t.Errorf("got %d blockers, want all", got)
+	}
+}
+
+// Each check sees the cluster of the pass, and the configuration of its own side of the upgrade.
+func TestClusterHealthyHandsTheRequestOn(t *testing.T) {
+	exclude := func(job *v1beta1.UpgradeJob) {
+		job.Spec.Config.PreUpgradeHealthChecks.ExcludeOperators = []string{"before"}
+		job.Spec.Config.PostUpgradeHealthChecks.ExcludeOperators = []string{"after"}
+	}
+	for name, makeStep := range map[string]func(...healthcheck.Check) steps.Step{
+		"before": steps.ClusterHealthyBeforeUpgrade,
+		"after":  steps.ClusterHealthyAfterUpgrade,
+	} {
+		w := newWorld(t, newJob(exclude), openshifttest.ClusterVersion())
+		u := w.upgrade()
+		var got healthcheck.Request
+		check := mocks.NewMockCheck(gomock.NewController(t))
+		check.EXPECT().Run(gomock.Any(), gomock.Any()).DoAndReturn(func(_ context.Context, r healthcheck.Request) ([]healthcheck.Finding, error) {
+			got = r
+			return nil, nil
+		})
+		steps.Run(t.Context(), []steps.Step{makeStep(check)}, u)
+		if diff := cmp.Diff([]string{name}, got.Config.ExcludeOperators); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+		if got.Version != u.Version || got.Cluster != u.Cluster {
+			t.Errorf("%s: the check looks at another cluster", name)
+		}
+	}
+}

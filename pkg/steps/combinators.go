@@ -1,0 +1,23 @@
+// SPDX-FileCopyrightText: The managed-upgrade-operator authors
+// SPDX-License-Identifier: Apache-2.0
+
+package steps
+
+import (
+	"context"
+)
+
+// UntilCommenced makes a preflight of a step: it is judged anew on each pass until the upgrade has commenced, and is
+// over for good from then on.
+func UntilCommenced(step Step) Step {
+	return untilCommenced{step}
+}
+
+type untilCommenced struct{ Step }
+
+func (s untilCommenced) Run(ctx context.Context, u *Upgrade) (Verdict, error) {
+	if u.Commenced() {
+		return Done(""), nil
+	}
+	return s.Step.Run(ctx, u)
+}

@@ -1,0 +1,224 @@
+// SPDX-FileCopyrightText: The managed-upgrade-operator authors
+// SPDX-License-Identifier: Apache-2.0
+
+package steps
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
+	"github.com/appuio/managed-upgrade-operator/pkg/openshift"
+)
+
+// Outcome is what a pass over the steps came to.
+type Outcome int
+
+const (
+	// Running means: a step waits or met an error.
+	Running Outcome = iota
+	// Completed means: every step is done.
+	Completed
+	// Skipped means: a preflight ended the job before the upgrade commenced.
+	Skipped
+	// Failed means: a step ended the job.
+	Failed
+)
+
+// Result is what a pass over the steps came to, and why.
+type Result struct {
+	Outcome Outcome
+	// Reason and Message of the step that ended the pass; empty when Completed.
+	Reason, Message string
+	// After is when the pass is to be repeated at the latest; zero leaves that to the watches.
+	After time.Duration
+	// Err is set when a step met something unexpected; the pass is then repeated with backoff.
+	Err error
+	// Transitions are the steps whose condition changed, in order.
+	Transitions []Transition
+}
+
+// Transition is a step whose condition changed its status or reason.
+type Transition struct {
+	// Step is the condition of the step.
+	Step string
+	// Type is the type of the Event for it: Normal or Warning.
+	Type string
+	// Reason and Message of the condition.
+	Reason, Message string
+}
+
+// Run goes through the steps from the first to the one that is not done, and records conditions, steps and blockers in
+// the status of the job, in memory. It is the only place where a verdict becomes status.
+func Run(ctx context.Context, list []Step, u *Upgrade) Result {
+	r := &recorder{upgrade: u, before: u.Job.Status.Blockers}
+	u.Job.Status.Blockers = nil
+	for _, step := range list {
+		r.begin(step)
+		verdict, err := step.Run(ctx, u)
+		if err != nil {
+			return r.broken(step, err)
+		}
+		switch verdict.kind {
+		case kindDone:
+			r.done(step, verdict)
+		case kindWait:
+			r.notDone(step, verdict)
+			return r.result(Running, verdict)
+		case kindSkip:
+			r.notDone(step, verdict)
+			if u.Commenced() { // an upgrade that has commenced is never skipped, whatever a step says
+				return r.result(Failed, verdict)
+			}
+			return r.result(Skipped, verdict)
+		case kindFail:
+			r.notDone(step, verdict)
+			return r.result(Failed, verdict)
+		}
+	}
+	return r.result(Completed, Verdict{})
+}
+
+// CleanUp goes through all steps of a cleanup, whether they are done or not, and records nothing: the outcome of the
+// job stands. It returns how long to wait, zero when everything is clean, and the errors of the steps that met any.
+func CleanUp(ctx context.Context, list []Step, u *Upgrade) (time.Duration, error) {
+	var wait time.Duration
+	var errs []error
+	for _, step := range list {
+		verdict, err := step.Run(ctx, u)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", step.Condition(), err))
+		}
+		if verdict.kind != kindDone && (wait == 0 || verdict.after < wait) {
+			wait = max(verdict.after, time.Second)
+		}
+	}
+	return wait, errors.Join(errs...)
+}
+
+type recorder struct {
+	upgrade     *Upgrade
+	previous    time.Time // when the step before the present one was done
+	before      []v1beta1.Blocker
+	transitions []Transition
+}
+
+// begin records that the step runs: before it does, because it may persist the status itself.
+func (r *recorder) begin(step Step) {
+	status := &r.upgrade.Job.Status
+	s := stepStatus(r.upgrade.Job, step.Condition())
+	switch now := metav1.NewTime(r.upgrade.Now); {
+	case s == nil:
+		status.Steps = append(status.Steps, v1beta1.StepStatus{Condition: step.Condition(), StartTime: now, Attempts: 1})
+	case s.CompletionTime == nil && s.StartTime.Time.Before(r.resumed()):
+		s.StartTime = now
+		s.Attempts++
+	case s.CompletionTime == nil && s.StartTime.Time.Before(r.previous):
+		s.StartTime = now // an earlier step was un-done meanwhile; its time is not this one's
+	}
+}
+
+// resumed is when the job was resumed last; the zero time if it never was.
+func (r *recorder) resumed() time.Time {
+	if last := r.upgrade.Job.LastResume(); last != nil {
+		return last.Time.Time
+	}
+	return time.Time{}
+}
+
+func (r *recorder) done(step Step, v Verdict) {
+	s := stepStatus(r.upgrade.Job, step.Condition())
+	if s.CompletionTime == nil {
+		s.CompletionTime = &metav1.Time{Time: r.upgrade.Now}
+	}
+	r.previous = s.CompletionTime.Time
+	existing := meta.FindStatusCondition(r.upgrade.Job.Status.Conditions, step.Condition())
+	if existing != nil && existing.Status == metav1.ConditionTrue {
+		return // what was said when the step became done stays
+	}
+	if v.message == "" {
+		v.message = "Not needed any more: the upgrade has commenced."
+	}
+	r.record(v1beta1.StepDone(step.Condition(), v.message), corev1.EventTypeNormal)
+}
+
+func (r *recorder) notDone(step Step, v Verdict) {
+	r.undo(step)
+	eventType := corev1.EventTypeNormal
+	if v.kind != kindWait {
+		eventType = corev1.EventTypeWarning
+	}
+	r.block(v.blockers)
+	r.record(v1beta1.StepNotDone(step.Condition(), v.reason, v.message), eventType)
+}
+
+// undo notes that a step is not done. If it was, its clock starts anew.
+func (r *recorder) undo(step Step) {
+	s := stepStatus(r.upgrade.Job, step.Condition())
+	if s.CompletionTime != nil {
+		s.StartTime, s.CompletionTime = metav1.NewTime(r.upgrade.Now), nil
+	}
+}
+
+// broken records an error of a step. A conflict is no news: the cache lags behind a write, and the next pass, a moment
+// later, sees it.
+func (r *recorder) broken(step Step, err error) Result {
+	err = fmt.Errorf("%s: %w", step.Condition(), err)
+	if apierrors.IsConflict(err) {
+		r.upgrade.Job.Status.Blockers = r.before
+		return Result{Outcome: Running, Err: err, Transitions: r.transitions}
+	}
+	message := openshift.Describe(err)
+	r.undo(step)
+	r.block([]v1beta1.Blocker{{
+		Code:       v1beta1.ReasonError,
+		Message:    message,
+		ClearsWhen: "the step runs without an error; it is tried again",
+	}})
+	r.record(v1beta1.StepNotDone(step.Condition(), v1beta1.ReasonError, message), corev1.EventTypeWarning)
+	return Result{Outcome: Running, Reason: v1beta1.ReasonError, Message: message, Err: err, Transitions: r.transitions}
+}
+
+func (r *recorder) record(c metav1.Condition, eventType string) {
+	status := &r.upgrade.Job.Status
+	c.LastTransitionTime = metav1.NewTime(r.upgrade.Now)
+	c.ObservedGeneration = r.upgrade.Job.Generation
+	existing := meta.FindStatusCondition(status.Conditions, c.Type)
+	if existing == nil || existing.Status != c.Status || existing.Reason != c.Reason {
+		r.transitions = append(r.transitions, Transition{Step: c.Type, Type: eventType, Reason: c.Reason, Message: c.Message})
+	}
+	meta.SetStatusCondition(&status.Conditions, c)
+}
+
+// Bounds of what is recorded, so that a sick cluster of thousands of nodes does not make an object that nobody reads.
+const (
+	maxBlockers             = 32
+	maxBlockerMessageLength = 512
+)
+
+// block records blockers, with the time since when each of them stands.
+func (r *recorder) block(blockers []v1beta1.Blocker) {
+	blockers = blockers[:min(len(blockers), maxBlockers)]
+	for i := range blockers {
+		b := &blockers[i]
+		b.Message = v1beta1.Truncate(b.Message, maxBlockerMessageLength)
+		b.Since = metav1.NewTime(r.upgrade.Now)
+		for j := range r.before {
+			if r.before[j].Code == b.Code && r.before[j].Object == b.Object {
+				b.Since = r.before[j].Since
+			}
+		}
+	}
+	r.upgrade.Job.Status.Blockers = blockers
+}
+
+func (r *recorder) result(outcome Outcome, v Verdict) Result {
+	return Result{Outcome: outcome, Reason: v.reason, Message: v.message, After: v.after, Transitions: r.transitions}
+}

@@ -1,0 +1,51 @@
+// SPDX-FileCopyrightText: The managed-upgrade-operator authors
+// SPDX-License-Identifier: Apache-2.0
+
+package steps
+
+import (
+	"time"
+
+	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
+)
+
+// Kind is what a verdict says.
+type Kind int
+
+const (
+	kindDone Kind = iota
+	kindWait
+	kindSkip
+	kindFail
+)
+
+// Verdict is the answer of a step. Use Done, Wait, Skip or Fail to make one.
+type Verdict struct {
+	kind     Kind
+	after    time.Duration
+	reason   string
+	message  string
+	blockers []v1beta1.Blocker
+}
+
+// Done says that the step is done: the next one runs in the same pass. An empty message keeps the one that the
+// condition has.
+func Done(message string) Verdict {
+	return Verdict{kind: kindDone, reason: v1beta1.ReasonCompleted, message: message}
+}
+
+// Wait says that the step is not done yet and what it waits for. It is run again after that time at the latest; zero
+// leaves that to the watches and to the job's own deadlines. The runner fills in since when a blocker stands.
+func Wait(after time.Duration, reason, message string, blockers ...v1beta1.Blocker) Verdict {
+	return Verdict{kind: kindWait, after: after, reason: reason, message: message, blockers: blockers}
+}
+
+// Skip ends the job as Skipped. Only a step that is over once the upgrade has commenced may say so.
+func Skip(reason, message string, blockers ...v1beta1.Blocker) Verdict {
+	return Verdict{kind: kindSkip, reason: reason, message: message, blockers: blockers}
+}
+
+// Fail ends the job as Failed.
+func Fail(reason, message string, blockers ...v1beta1.Blocker) Verdict {
+	return Verdict{kind: kindFail, reason: reason, message: message, blockers: blockers}
+}

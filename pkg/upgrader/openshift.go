@@ -1,0 +1,45 @@
+// SPDX-FileCopyrightText: The managed-upgrade-operator authors
+// SPDX-License-Identifier: Apache-2.0
+
+package upgrader
+
+import (
+	"github.com/appuio/managed-upgrade-operator/pkg/healthcheck"
+	"github.com/appuio/managed-upgrade-operator/pkg/steps"
+)
+
+// OpenShift upgrades an OpenShift 4 cluster: the release by the cluster-version operator, the machines by the
+// machine-config operator. It is the default.
+func OpenShift() Upgrader { return openShift{} }
+
+type openShift struct{}
+
+func (openShift) Name() string { return "OpenShift" }
+
+func (openShift) Steps() []steps.Step {
+	checks := []healthcheck.Check{
+		healthcheck.ClusterVersionHealthy(),
+		healthcheck.DegradedOperators(),
+	}
+	return []steps.Step{
+		// A sick cluster is not touched: the update would begin, and hang half way.
+		steps.UntilCommenced(steps.ClusterHealthyBeforeUpgrade(checks...)),
+		// The version was pinned hours ago; by now its edge may be withdrawn, for a reason.
+		steps.UntilCommenced(steps.UpdateAvailable()),
+		// The point of no return: from here on the job is not skipped any more.
+		steps.UpgradeCommenced(),
+		// Operators and masters first: the cluster-version operator knows their order.
+		steps.ControlPlaneUpgraded(),
+		// The other machines are not waited for by the cluster-version operator.
+		steps.MachineConfigPoolsUpgraded(),
+		// An upgrade that left the cluster sick has not succeeded.
+		steps.ClusterHealthyAfterUpgrade(checks...),
+	}
+}
+
+func (openShift) Finally() []steps.Step {
+	return []steps.Step{
+		// An update that was refused must not begin by itself later, outside of the window.
+		steps.UnacceptedUpdateWithdrawn(),
+	}
+}

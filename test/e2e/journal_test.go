@@ -1,0 +1,105 @@
+// SPDX-FileCopyrightText: The managed-upgrade-operator authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	configv1 "github.com/openshift/api/config/v1"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
+)
+
+// journal keeps every revision of the objects that tell what the operator did, with the time of its arrival. A poll
+// would see some of them only, and late.
+type journal struct {
+	mutex    sync.Mutex
+	jobs     []revision[*v1beta1.UpgradeJob]
+	versions []revision[*configv1.ClusterVersion]
+}
+
+// revision is an object as it was from a moment on.
+type revision[T client.Object] struct {
+	seen   time.Time
+	object T
+}
+
+// startJournal begins to keep revisions, until ctx ends. It goes on when the API server was away.
+func startJournal(ctx context.Context) (*journal, error) {
+	c, err := cache.New(env.Config(), cache.Options{Scheme: env.Client.Scheme()})
+	if err != nil {
+		return nil, fmt.Errorf("keep a journal: %w", err)
+	}
+	j := &journal{}
+	if err := keep(ctx, c, &j.mutex, &j.jobs, &v1beta1.UpgradeJob{}); err != nil {
+		return nil, err
+	}
+	if err := keep(ctx, c, &j.mutex, &j.versions, &configv1.ClusterVersion{}); err != nil {
+		return nil, err
+	}
+	go func() { _ = c.Start(ctx) }() // it fails only if it is started twice
+	if !c.WaitForCacheSync(ctx) {
+		return nil, errors.New("keep a journal: the watches do not begin")
+	}
+	return j, nil
+}
+
+func keep[T client.Object](ctx context.Context, c cache.Cache, mutex *sync.Mutex, revisions *[]revision[T], kind T) error {
+	informer, err := c.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
+	if err != nil {
+		return fmt.Errorf("keep a journal of %T: %w", kind, err)
+	}
+	add := func(o any) {
+		mutex.Lock()
+		defer mutex.Unlock()
+		*revisions = append(*revisions, revision[T]{time.Now(), o.(T)})
+	}
+	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc: add,
+		UpdateFunc: func(before, after any) {
+			if before.(T).GetResourceVersion() != after.(T).GetResourceVersion() {
+				add(after)
+			}
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("keep a journal of %T: %w", kind, err)
+	}
+	return nil
+}
+
+// jobsSince returns the revisions of all UpgradeJobs that arrived after a moment.
+func (j *journal) jobsSince(began time.Time) []revision[*v1beta1.UpgradeJob] {
+	return since(j, &j.jobs, began)
+}
+
+// versionsSince returns the revisions of OpenShift's ClusterVersion that arrived after a moment.
+func (j *journal) versionsSince(began time.Time) []revision[*configv1.ClusterVersion] {
+	return since(j, &j.versions, began)
+}
+
+func since[T client.Object](j *journal, revisions *[]revision[T], began time.Time) []revision[T] {
+	j.mutex.Lock()
+	defer j.mutex.Unlock()
+	first := slices.IndexFunc(*revisions, func(r revision[T]) bool { return r.seen.After(began) })
+	if first < 0 {
+		return nil
+	}
+	return slices.Clone((*revisions)[first:])
+}
+
+// knows tells whether the revision has arrived.
+func knows[T client.Object](revisions []revision[T], object T) bool {
+	return slices.ContainsFunc(revisions, func(r revision[T]) bool {
+		return r.object.GetUID() == object.GetUID() && r.object.GetResourceVersion() == object.GetResourceVersion()
+	})
+}

@@ -1,0 +1,129 @@
+// SPDX-FileCopyrightText: The managed-upgrade-operator authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// ErrNotInstalled says that Run found no simulated cluster: Install comes first.
+var ErrNotInstalled = errors.New("no simulated OpenShift is installed on this API server")
+
+// Option changes how Run works.
+type Option func(*runner)
+
+// WithProgress calls tell with a line about every event in the cluster, like
+// "MCO: worker-3 draining". Calls come from several goroutines, one at a time.
+func WithProgress(tell func(line string)) Option {
+	return func(r *runner) { r.tell = tell }
+}
+
+// Run plays the controllers of the cluster that Install made, until ctx ends;
+// then it returns nil. It outlives outages of the API server. It returns
+// ErrNotInstalled, or an error that says what is wrong with the scenario found.
+func Run(ctx context.Context, cfg *rest.Config, options ...Option) error {
+	c, err := newClient(cfg)
+	if err != nil {
+		return err
+	}
+	r := &runner{client: c, cluster: newCluster(), tell: func(string) {}}
+	for _, option := range options {
+		option(r)
+	}
+	if err := r.readScenario(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	loops := []*loop{
+		r.loop("CVO", false, planOperators, planVersion),
+		r.loop("MCO", true, planPools, planNodes),
+	}
+	synced := r.watchAll(ctx, group)
+	group.Go(func() error {
+		for _, first := range synced {
+			select {
+			case <-first:
+			case <-ctx.Done():
+				return nil
+			}
+		}
+		for _, l := range loops {
+			group.Go(func() error { return l.run(ctx) })
+		}
+		return nil
+	})
+	return group.Wait()
+}
+
+// runner is what the parts of a running simulator share.
+type runner struct {
+	client  client.WithWatch
+	cluster *cluster
+	printer printer
+	tell    func(string)
+}
+
+// say tells people a line, if it says anything.
+func (r *runner) say(line string) {
+	if line != "" {
+		r.printer.print(r.tell, line)
+	}
+}
+
+// retryAfter is how long the simulator waits before it tries again what the API
+// server did not do.
+const retryAfter = 200 * time.Millisecond
+
+// readScenario reads the scenario, waiting for an API server that is away.
+func (r *runner) readScenario(ctx context.Context) error {
+	told := ""
+	for {
+		cm := &corev1.ConfigMap{}
+		err := r.client.Get(ctx, client.ObjectKey{Namespace: Namespace, Name: ConfigMapName}, cm)
+		switch {
+		case err == nil:
+			s, err := scenarioOf(cm)
+			if err != nil {
+				return err
+			}
+			r.cluster.setScenario(s)
+			return nil
+		case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
+			return fmt.Errorf("%w: ConfigMap %s/%s not found", ErrNotInstalled, Namespace, ConfigMapName)
+		case apierrors.IsUnauthorized(err), apierrors.IsForbidden(err):
+			return fmt.Errorf("read scenario: %w", err)
+		}
+		if err.Error() != told {
+			told = err.Error()
+			r.say("simulator: waiting for the API server: " + told)
+		}
+		if err := pause(ctx, retryAfter); err != nil {
+			return err
+		}
+	}
+}
+
+// pause waits for d, or until ctx ends.
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

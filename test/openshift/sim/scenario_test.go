@@ -1,0 +1,123 @@
+// SPDX-FileCopyrightText: The managed-upgrade-operator authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+func TestScenarioSurvivesYAML(t *testing.T) {
+	want := Default()
+	limit := intstr.FromString("25%")
+	want.Workers.MaxUnavailable = &limit
+	want.CustomPools = []CustomPool{{Name: "infra", Pool: Pool{Size: 2}}}
+	want.Timings.Operators = map[string]Duration{"etcd": Duration(1500 * time.Millisecond)}
+	want.Nodes = []NodeFault{{Name: "worker-1", Slow: 2.5}}
+	text, err := want.YAML()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := Parse([]byte(text), Scenario{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("scenario after YAML (-want +got):\n%s", diff)
+	}
+}
+
+func TestParseKeepsTheBase(t *testing.T) {
+	got, err := Parse([]byte("workers: {size: 1}\ntimings: {reboot: 3s}"), Default())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Default()
+	want.Workers.Size = 1
+	want.Timings.Reboot = Duration(3 * time.Second)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("scenario (-want +got):\n%s", diff)
+	}
+}
+
+func TestParseNamesTheMistake(t *testing.T) {
+	for _, tc := range []struct{ name, text, want string }{
+		{"unknown field", "wrokers: {size: 1}", "wrokers"},
+		{"duration without a unit", "timings: {drain: 5}", `5 is not a duration: write it as a string with a unit`},
+		{"no duration", "timings: {drain: soon}", `"soon" is not a duration`},
+		{"negative duration", "timings: {drain: -1s}", "timings.drain: must not be negative"},
+		{"version", "version: 4.18", `version: "4.18" is not a version like 4.18.1`},
+		{"no masters", "masters: {size: 0}", "masters.size: must be at least 1"},
+		{"no channel", "channels: []", "channels: must list at least one channel"},
+		{"percentage", "workers: {maxUnavailable: half}", "workers.maxUnavailable"},
+		{"pool twice", "customPools: [{name: worker, size: 1}]", `customPools[0].name: "worker" exists already`},
+		{"pool's name", "customPools: [{name: 'a b', size: 1}]", `customPools[0].name: "a b" is not a name`},
+		{"update twice", "updates: [{version: 4.18.2}, {version: 4.18.2}]", `updates[1].version: "4.18.2" is listed twice`},
+		{"risk", "updates: [{version: 4.18.2, risks: [{name: X, message: x, applies: Maybe}]}]", `updates[0].risks[0].applies: "Maybe" is none of Yes, No, Unknown`},
+		{"operator", "operators: [{name: networking}]", `operators[0].name: there is no cluster operator "networking"`},
+		{"operator's time", "timings: {operators: {networking: 1s}}", `there is no cluster operator "networking"`},
+		{"refusal", "releases: [{version: 4.18.2, reason: Bad}]", `releases[0].reason: "Bad" is none of`},
+		{"unknown updates", "updatesUnknown: {message: x}", "updatesUnknown.reason: must be set"},
+		{"node", "nodes: [{slow: -1}]", "nodes[0].name: must be set\nnodes[0].slow: must not be negative"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			_, err := Parse([]byte(tc.text), Default())
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("error %v, want one with %q", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestClusterOperatorsAreInOrder(t *testing.T) {
+	if !slices.IsSortedFunc(clusterOperators, func(a, b clusterOperator) int {
+		if a.level != b.level {
+			return a.level - b.level
+		}
+		return strings.Compare(a.name, b.name)
+	}) {
+		t.Error("clusterOperators is not sorted by level and name")
+	}
+	if last := clusterOperators[len(clusterOperators)-1].name; last != machineConfigOperator {
+		t.Errorf("the last operator is %s, want %s", last, machineConfigOperator)
+	}
+}
+
+// TestCRDsAreThoseOfTheModule compares the embedded manifests with those of
+// github.com/openshift/api in the version of go.mod. After an update of that
+// module, copy them again.
+func TestCRDsAreThoseOfTheModule(t *testing.T) {
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/openshift/api").Output()
+	if err != nil {
+		t.Fatalf("find github.com/openshift/api: %v", err)
+	}
+	module := strings.TrimSpace(string(out))
+	files, err := crdFiles.ReadDir("crds")
+	if err != nil || len(files) != 4 {
+		t.Fatalf("embedded manifests: %d, %v", len(files), err)
+	}
+	for _, file := range files {
+		origins, err := filepath.Glob(filepath.Join(module, "*", "v1", "zz_generated.crd-manifests", file.Name()))
+		if err != nil || len(origins) != 1 {
+			t.Errorf("%s is %d times in %s", file.Name(), len(origins), module)
+			continue
+		}
+		want, err := os.ReadFile(origins[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := crdFiles.ReadFile("crds/" + file.Name()); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%s differs from %s (%v)", file.Name(), origins[0], err)
+		}
+	}
+}

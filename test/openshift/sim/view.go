@@ -1,0 +1,157 @@
+// SPDX-FileCopyrightText: The managed-upgrade-operator authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"maps"
+	"slices"
+
+	configv1 "github.com/openshift/api/config/v1"
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// view is the cluster as the controllers see it. Its objects are shared and
+// must not be changed.
+type view struct {
+	scenario  *Scenario
+	version   *configv1.ClusterVersion
+	operators map[string]*configv1.ClusterOperator
+	pools     map[string]*mcfgv1.MachineConfigPool
+	configs   map[string]*mcfgv1.MachineConfig
+	nodes     map[string]*corev1.Node
+	// masters are those of the nodes that run the control plane.
+	masters map[string]*corev1.Node
+}
+
+func newView() *view {
+	return &view{
+		operators: map[string]*configv1.ClusterOperator{},
+		pools:     map[string]*mcfgv1.MachineConfigPool{},
+		configs:   map[string]*mcfgv1.MachineConfig{},
+		nodes:     map[string]*corev1.Node{},
+		masters:   map[string]*corev1.Node{},
+	}
+}
+
+// get returns the object of obj's kind and name, nil when there is none.
+func (v *view) get(obj client.Object) client.Object {
+	switch obj.(type) {
+	case *configv1.ClusterVersion:
+		if v.version != nil {
+			return v.version
+		}
+	case *configv1.ClusterOperator:
+		return found(v.operators, obj)
+	case *mcfgv1.MachineConfigPool:
+		return found(v.pools, obj)
+	case *mcfgv1.MachineConfig:
+		return found(v.configs, obj)
+	case *corev1.Node:
+		return found(v.nodes, obj)
+	}
+	return nil
+}
+
+// found avoids a non-nil interface around a nil pointer.
+func found[T client.Object](objects map[string]T, obj client.Object) client.Object {
+	if have, ok := objects[obj.GetName()]; ok {
+		return have
+	}
+	return nil
+}
+
+// put replaces the object of obj's kind and name.
+func (v *view) put(obj client.Object) {
+	switch o := obj.(type) {
+	case *configv1.ClusterVersion:
+		if o.Name == versionName {
+			v.version = o
+		}
+	case *configv1.ClusterOperator:
+		v.operators[o.Name] = o
+	case *mcfgv1.MachineConfigPool:
+		v.pools[o.Name] = o
+	case *mcfgv1.MachineConfig:
+		v.configs[o.Name] = o
+	case *corev1.Node:
+		v.nodes[o.Name] = o
+		if isMaster(o) {
+			v.masters[o.Name] = o
+		}
+	}
+}
+
+// remove forgets the object of obj's kind and name.
+func (v *view) remove(obj client.Object) {
+	switch o := obj.(type) {
+	case *configv1.ClusterVersion:
+		if o.Name == versionName {
+			v.version = nil
+		}
+	case *configv1.ClusterOperator:
+		delete(v.operators, o.Name)
+	case *mcfgv1.MachineConfigPool:
+		delete(v.pools, o.Name)
+	case *mcfgv1.MachineConfig:
+		delete(v.configs, o.Name)
+	case *corev1.Node:
+		delete(v.nodes, o.Name)
+		delete(v.masters, o.Name)
+	}
+}
+
+// complete reports whether there is a cluster to play.
+func (v *view) complete() bool { return v.scenario != nil && v.version != nil }
+
+// mastersDown returns the names of the masters that are not ready, sorted.
+func (v *view) mastersDown() []string {
+	var down []string
+	for name, node := range v.masters {
+		if !nodeReady(node) {
+			down = append(down, name)
+		}
+	}
+	slices.Sort(down)
+	return down
+}
+
+// isMaster reports whether obj is a node that runs the control plane.
+func isMaster(obj client.Object) bool {
+	node, ok := obj.(*corev1.Node)
+	if !ok {
+		return false
+	}
+	_, master := node.Labels[masterLabel]
+	return master
+}
+
+// isWorker reports whether obj is any other node. There may be thousands.
+func isWorker(obj client.Object) bool {
+	_, node := obj.(*corev1.Node)
+	return node && !isMaster(obj)
+}
+
+// part says what of an object a change writes.
+type part int
+
+const (
+	spec part = iota // everything but the status
+	status
+	created
+)
+
+// change is a write that a controller wants: before becomes after.
+type change struct {
+	before, after client.Object
+	part          part
+	// note tells people what happens; empty when it is routine.
+	note string
+}
+
+// sortedKeys returns the keys of a map in order.
+func sortedKeys[V any](m map[string]V) []string {
+	return slices.Sorted(maps.Keys(m))
+}
