@@ -51,6 +51,7 @@ func TestRetargetDuringAnUpdate(t *testing.T) {
 	c.eventually("waits on etcd", c.is("Progressing", configv1.ConditionTrue, "ClusterOperatorUpdating"))
 	c.desire(&configv1.Update{Version: "4.18.3"})
 	c.eventually("pools updated", c.updated("4.18.3"))
+	c.eventually("ClusterVersion completed", c.completed("4.18.3")) // it follows its last operator, which follows the pools
 	history := c.version().Status.History
 	if len(history) != 3 || history[0].State != configv1.CompletedUpdate ||
 		history[1].Version != "4.18.2" || history[1].State != configv1.PartialUpdate || history[1].CompletionTime == nil {
