@@ -1,0 +1,134 @@
+// SPDX-FileCopyrightText: The managed-upgrade-operator authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package monitoring asks Prometheus (or Thanos, which speaks the same) and
+// Alertmanager about the cluster.
+//
+// It fails closed: an error, a warning that the answer is incomplete, and a
+// response that does not call itself a success are never an empty answer.
+package monitoring
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/api"
+	promv1 "github.com/prometheus/client_golang/api/prometheus/v1"
+	promconfig "github.com/prometheus/common/config"
+	"github.com/prometheus/common/model"
+
+	"github.com/appuio/managed-upgrade-operator/pkg/poll"
+)
+
+// Addresses of the monitoring that OpenShift brings along.
+const (
+	DefaultPrometheusURL   = "https://thanos-querier.openshift-monitoring.svc:9091"
+	DefaultAlertmanagerURL = "https://alertmanager-main.openshift-monitoring.svc:9094"
+)
+
+// Files that OpenShift mounts into every pod: the token of its service account, which is renewed in place, and the CA
+// of the certificates of services.
+const (
+	DefaultTokenFile = "/var/run/secrets/kubernetes.io/serviceaccount/token" //nolint:gosec // a path, no token
+	DefaultCAFile    = "/var/run/secrets/kubernetes.io/serviceaccount/service-ca.crt"
+)
+
+// DefaultTimeout is how long an answer may take.
+const DefaultTimeout = 10 * time.Second
+
+// Options say where monitoring is.
+type Options struct {
+	// PrometheusURL of Prometheus or Thanos; empty if there is none. It must not contain a password.
+	PrometheusURL string
+	// AlertmanagerURL of Alertmanager; empty if there is none: then no alert counts as silenced.
+	AlertmanagerURL string
+	// TokenFile has the bearer token. It is read anew for each request; empty for none.
+	TokenFile string
+	// CAFile has the certificates to trust. It is read anew when it changes; empty for those of the system.
+	CAFile string
+	// Timeout of a request; DefaultTimeout if zero.
+	Timeout time.Duration
+}
+
+// Client asks Prometheus and Alertmanager. The zero value, and nil, have neither. It may be used from several goroutines.
+type Client struct {
+	prometheus   promv1.API
+	alertmanager api.Client
+	timeout      time.Duration
+
+	mutex    sync.Mutex
+	queries  map[string]*query
+	silenced poll.Question[[]model.LabelSet]
+}
+
+// New returns a client. Nothing is asked yet: an error means that the options cannot be used.
+func New(o Options) (*Client, error) {
+	c := &Client{timeout: o.Timeout, queries: map[string]*query{}}
+	if c.timeout == 0 {
+		c.timeout = DefaultTimeout
+	}
+	if o.PrometheusURL != "" {
+		endpoint, err := newEndpoint(o.PrometheusURL, o)
+		if err != nil {
+			return nil, fmt.Errorf("reach Prometheus: %w", err)
+		}
+		c.prometheus = promv1.NewAPI(endpoint)
+	}
+	if o.AlertmanagerURL != "" {
+		endpoint, err := newEndpoint(o.AlertmanagerURL, o)
+		if err != nil {
+			return nil, fmt.Errorf("reach Alertmanager: %w", err)
+		}
+		c.alertmanager = endpoint
+	}
+	return c, nil
+}
+
+func newEndpoint(address string, o Options) (api.Client, error) {
+	if err := checkURL(address); err != nil {
+		return nil, err
+	}
+	settings := promconfig.HTTPClientConfig{
+		TLSConfig:   promconfig.TLSConfig{CAFile: o.CAFile},
+		ProxyConfig: promconfig.ProxyConfig{ProxyFromEnvironment: true},
+		EnableHTTP2: true,
+	}
+	if o.TokenFile != "" {
+		settings.Authorization = &promconfig.Authorization{Type: "Bearer", CredentialsFile: o.TokenFile}
+	}
+	transport, err := promconfig.NewRoundTripperFromConfig(settings, "monitoring")
+	if err != nil {
+		return nil, err
+	}
+	client, err := api.NewClient(api.Config{Address: address, Client: &http.Client{
+		Transport: bounded{transport},
+		// A redirect leads to somebody else, who would be handed the token.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}})
+	if err != nil {
+		return nil, err
+	}
+	return strict{client}, nil
+}
+
+// checkURL explains what is wrong with an address. It never repeats it: it may contain a password.
+func checkURL(address string) error {
+	u, err := url.Parse(address)
+	switch {
+	case err != nil:
+		return errors.New("the URL cannot be parsed")
+	case u.User != nil:
+		return errors.New("the URL contains a user or a password: use a token file")
+	case u.Scheme != "http" && u.Scheme != "https":
+		return errors.New("the URL does not begin with http:// or https://")
+	case u.Host == "":
+		return errors.New("the URL has no host")
+	case u.RawQuery != "" || u.Fragment != "":
+		return errors.New("the URL has a query or a fragment")
+	}
+	return nil
+}

@@ -1,0 +1,87 @@
+// SPDX-FileCopyrightText: The managed-upgrade-operator authors
+// SPDX-License-Identifier: Apache-2.0
+
+package monitoring
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	promv1 "github.com/prometheus/client_golang/api/prometheus/v1"
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/promql/parser"
+
+	"github.com/appuio/managed-upgrade-operator/pkg/poll"
+)
+
+// query is a query and when somebody last wanted its answer.
+type query struct {
+	poll.Question[model.Vector]
+	wanted time.Time
+}
+
+// forgetAfter is when the answer of a query that nobody asks for any more is dropped.
+const forgetAfter = time.Hour
+
+// Query returns the samples that Prometheus has at present for a PromQL expression, as of at most maxAge before now.
+// Whoever asks the same shares the answer: there is one request in that time, also where it fails. An error that is
+// ErrUnavailable means that Prometheus is not there. The answer must not be changed.
+func (c *Client) Query(ctx context.Context, expression string, now time.Time, maxAge time.Duration) (model.Vector, error) {
+	if c == nil || c.prometheus == nil {
+		return nil, failure{"no Prometheus is configured (--prometheus-url)", true}
+	}
+	return c.question(expression, now).Get(ctx, now, maxAge, func(ctx context.Context) (model.Vector, error) {
+		return c.ask(ctx, expression)
+	})
+}
+
+// question returns the one that all share who ask for the expression, and forgets those that are no longer asked.
+func (c *Client) question(expression string, now time.Time) *query {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	for other, q := range c.queries {
+		if now.Sub(q.wanted) > forgetAfter {
+			delete(c.queries, other)
+		}
+	}
+	q, ok := c.queries[expression]
+	if !ok {
+		q = &query{}
+		c.queries[expression] = q
+	}
+	q.wanted = now
+	return q
+}
+
+func (c *Client) ask(ctx context.Context, expression string) (model.Vector, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	value, warnings, err := c.prometheus.Query(ctx, expression, time.Time{}, promv1.WithTimeout(c.timeout))
+	if err != nil {
+		return nil, explain("Prometheus", err)
+	}
+	// Thanos answers with what it has when a store is away.
+	if len(warnings) > 0 {
+		return nil, failure{"the answer of Prometheus may be incomplete: " + strings.Join(warnings, "; "), false}
+	}
+	vector, ok := value.(model.Vector)
+	if !ok {
+		return nil, failure{fmt.Sprintf("the query returns a %s, want a vector", value.Type()), false}
+	}
+	return vector, nil
+}
+
+// ParseQuery returns an error if the query is no PromQL, or does not return a vector: the result of any other expression
+// is never empty, or cannot be.
+func ParseQuery(expression string) error {
+	parsed, err := parser.ParseExpr(expression)
+	if err != nil {
+		return fmt.Errorf("the query is not PromQL: %w", err)
+	}
+	if t := parsed.Type(); t != parser.ValueTypeVector {
+		return fmt.Errorf("the query returns a %s, want a vector", parser.DocumentedType(t))
+	}
+	return nil
+}
