@@ -12,13 +12,13 @@ TEST_TIMEOUT ?= 20m
 # The race detector needs cgo, which Go turns off by itself where there is no C compiler.
 RACE = $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
 
-.PHONY: controlplane
-controlplane: ## Build etcd, kube-apiserver, ... for tests; takes minutes, needed once
+.PHONY: programs
+programs: ## Build etcd, kube-apiserver, Prometheus, ... for tests; takes minutes, needed once
 	go run ./test/controlplane/cmd/assets
 
-# The control plane is built first, because `go test` would hide the progress and count the time.
+# The programs are built first, because `go test` would hide the progress and count the time.
 .PHONY: test
-test: controlplane ## Run all tests, end-to-end tests included, with the race detector
+test: programs ## Run all tests, end-to-end tests included, with the race detector
 	go test $(RACE) -timeout $(TEST_TIMEOUT) -p $(TEST_PACKAGES_AT_ONCE) ./...
 
 .PHONY: demo

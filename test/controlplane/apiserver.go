@@ -8,6 +8,8 @@ import (
 	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/appuio/managed-upgrade-operator/test/programs"
 )
 
 // serviceAccountIssuer is the issuer of service accounts' tokens, as in OpenShift.
@@ -15,7 +17,7 @@ const serviceAccountIssuer = "https://kubernetes.default.svc"
 
 // url is the address of the API server; it stays the same while it is stopped.
 func (c *ControlPlane) url() string {
-	return "https://" + c.ports.apiServer.address()
+	return "https://" + c.ports.apiServer.Address()
 }
 
 // StartAPIServer starts the API server after StopAPIServer, on the same port and
@@ -28,15 +30,15 @@ func (c *ControlPlane) StartAPIServer(ctx context.Context) error {
 // does, and returns once it is gone. Until StartAPIServer, connections are
 // refused; the port stays reserved. It does nothing when the API server is stopped.
 func (c *ControlPlane) StopAPIServer() error {
-	return c.current(&c.apiServer).stop(stopGrace)
+	return c.current(&c.apiServer).Stop(programs.StopGrace)
 }
 
 func (c *ControlPlane) apiServerArgs() []string {
 	args := []string{
-		"--etcd-servers=http://" + c.ports.etcd.address(),
+		"--etcd-servers=http://" + c.ports.etcd.Address(),
 		"--bind-address=127.0.0.1",
 		"--advertise-address=127.0.0.1",
-		"--secure-port=" + strconv.Itoa(c.ports.apiServer.port),
+		"--secure-port=" + strconv.Itoa(c.ports.apiServer.Number()),
 		"--permit-port-sharing",
 		"--tls-cert-file=" + c.path(serverCertificateFile),
 		"--tls-private-key-file=" + c.path(serverKeyFile),

@@ -70,15 +70,24 @@ func TestStartShowsTheLogOfWhatFails(t *testing.T) {
 	}
 }
 
-func TestFindSource(t *testing.T) {
-	source, err := findSource()
-	must(t, err)
-	if _, err := os.Stat(filepath.Join(source, "main.go")); err != nil {
-		t.Error(err)
-	}
+func TestAssetsOutsideOfTheRepository(t *testing.T) {
+	t.Setenv(assetsVariable, "")
 	t.Chdir(t.TempDir())
-	if _, err := findSource(); err == nil || !strings.Contains(err.Error(), assetsVariable) {
-		t.Errorf("outside of the repository: got error %v, want one that names %s", err, assetsVariable)
+	if _, err := Assets(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "or set "+assetsVariable) {
+		t.Errorf("got error %v, want one that names %s", err, assetsVariable)
+	}
+}
+
+func TestVersionFlags(t *testing.T) {
+	got := strings.Join(versionFlags("v1.35.4"), " ")
+	for _, want := range []string{
+		"-X k8s.io/component-base/version.gitVersion=v1.35.4",
+		"-X k8s.io/client-go/pkg/version.gitMajor=1",
+		"-X k8s.io/client-go/pkg/version.gitMinor=35",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("got %s, want it to have %s", got, want)
+		}
 	}
 }
 
@@ -91,4 +100,9 @@ func fakeAssets(t *testing.T, content string, mode os.FileMode, names ...string)
 	}
 	t.Setenv(assetsVariable, dir)
 	return dir
+}
+
+func writeFile(t *testing.T, path, content string, mode os.FileMode) {
+	t.Helper()
+	must(t, os.WriteFile(path, []byte(content), mode))
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/appuio/managed-upgrade-operator/test/programs"
 )
 
 // controllers are those whose work an operator sees: it owns objects, runs Jobs,
@@ -32,30 +34,30 @@ func (c *ControlPlane) RestartControllerManager(ctx context.Context) error {
 	if p == nil {
 		return fmt.Errorf("restart %s: the control plane runs without it", controllerManagerProgram)
 	}
-	if err := p.stop(stopGrace); err != nil {
+	if err := p.Stop(programs.StopGrace); err != nil {
 		return err
 	}
 	return c.startControllerManager(ctx)
 }
 
 func (c *ControlPlane) startControllerManager(ctx context.Context) error {
-	url := "https://" + c.ports.controllerManager.address() + "/healthz"
+	url := "https://" + c.ports.controllerManager.Address() + "/healthz"
 	client, err := rest.HTTPClientFor(&rest.Config{
-		TLSClientConfig: rest.TLSClientConfig{CAData: c.authority.bundle()},
+		TLSClientConfig: rest.TLSClientConfig{CAData: c.authority.Bundle()},
 	})
 	if err != nil {
 		return fmt.Errorf("make a client for the health of %s: %w", controllerManagerProgram, err)
 	}
 	defer client.CloseIdleConnections()
 	return c.launch(ctx, &c.controllerManager, controllerManagerProgram, c.controllerManagerArgs(),
-		func(ctx context.Context) error { return getOK(ctx, client, url) })
+		func(ctx context.Context) error { return programs.GetOK(ctx, client, url) })
 }
 
 func (c *ControlPlane) controllerManagerArgs() []string {
 	return []string{
 		"--kubeconfig=" + c.path(controllerManagerKubeconfigFile),
 		"--bind-address=127.0.0.1",
-		"--secure-port=" + strconv.Itoa(c.ports.controllerManager.port),
+		"--secure-port=" + strconv.Itoa(c.ports.controllerManager.Number()),
 		"--permit-port-sharing",
 		"--tls-cert-file=" + c.path(serverCertificateFile),
 		"--tls-private-key-file=" + c.path(serverKeyFile),

@@ -16,16 +16,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
-)
 
-const (
-	// readyTimeout is generous: a start takes a few seconds, but test binaries
-	// share the machine.
-	readyTimeout = 90 * time.Second
-	// readyPollInterval is how often a starting program is asked for its health.
-	readyPollInterval = 50 * time.Millisecond
-	// stopGrace is how long a program may take to end by itself.
-	stopGrace = 10 * time.Second
+	"github.com/appuio/managed-upgrade-operator/test/certificates"
+	"github.com/appuio/managed-upgrade-operator/test/programs"
 )
 
 // Options says what kind of control plane to start. The zero value is a complete
@@ -65,18 +58,18 @@ type Options struct {
 type ControlPlane struct {
 	options Options
 	assets  string
-	dir     *workDir
+	dir     *programs.Folder
 	config  *rest.Config
 	client  kubernetes.Interface
 
-	authority *authority
+	authority *certificates.Authority
 	ports     ports
 
 	mu                sync.Mutex // guards what follows
 	stopped           bool
-	etcd              *process
-	apiServer         *process
-	controllerManager *process // nil when the assets have none
+	etcd              *programs.Process
+	apiServer         *programs.Process
+	controllerManager *programs.Process // nil when the assets have none
 
 	stopOnce sync.Once
 	stopErr  error
@@ -91,12 +84,12 @@ func Start(ctx context.Context, options Options) (*ControlPlane, error) {
 	if err != nil {
 		return nil, err
 	}
-	withControllerManager := len(missingPrograms(assets, controllerManagerProgram)) == 0
+	withControllerManager := len(programs.Missing(assets, controllerManagerProgram)) == 0
 	if !withControllerManager && options.RequireControllerManager {
 		return nil, fmt.Errorf("%s=%s has no executable %s, which is required here: unset it to have the programs built",
 			assetsVariable, assets, controllerManagerProgram)
 	}
-	dir, err := newWorkDir(options.Dir)
+	dir, err := programs.NewFolder(moduleName, options.Dir)
 	if err != nil {
 		return nil, err
 	}
@@ -130,8 +123,8 @@ func (c *ControlPlane) start(ctx context.Context, withControllerManager bool) er
 			return err
 		}
 	}
-	report(c.options.Progress, "serving at %s after %s, data and logs in %s",
-		c.url(), time.Since(started).Round(100*time.Millisecond), c.dir.path)
+	programs.Report(c.options.Progress, moduleName, "serving at %s after %s, data and logs in %s",
+		c.url(), time.Since(started).Round(100*time.Millisecond), c.dir.Path())
 	return nil
 }
 
@@ -140,8 +133,8 @@ func (c *ControlPlane) installCRDs() error {
 	options := envtest.CRDInstallOptions{
 		Paths:              c.options.CRDPaths,
 		ErrorIfPathMissing: true,
-		MaxTime:            readyTimeout,
-		PollInterval:       readyPollInterval,
+		MaxTime:            programs.ReadyTimeout,
+		PollInterval:       programs.ReadyPollInterval,
 	}
 	for _, crd := range c.options.CRDs {
 		options.CRDs = append(options.CRDs, crd.DeepCopy())
@@ -160,11 +153,11 @@ func (c *ControlPlane) Stop() error {
 		c.stopped = true
 		c.mu.Unlock()
 		c.stopErr = errors.Join(
-			c.controllerManager.stop(0),
-			c.apiServer.stop(0),
-			c.etcd.stop(0),
+			c.controllerManager.Stop(0),
+			c.apiServer.Stop(0),
+			c.etcd.Stop(0),
 			c.ports.release(),
-			c.dir.close(),
+			c.dir.Close(),
 		)
 	})
 	return c.stopErr
@@ -189,34 +182,34 @@ func (c *ControlPlane) Kubectl() string {
 // Dir returns the folder with data, keys, kubeconfig files and logs; the log of
 // each program is <name>.log.
 func (c *ControlPlane) Dir() string {
-	return c.dir.path
+	return c.dir.Path()
 }
 
 func (c *ControlPlane) path(name string) string {
-	return filepath.Join(c.dir.path, name)
+	return c.dir.Join(name)
 }
 
 // launch starts a program, keeps it in the given field, and waits until it is
 // ready. The field is that of a program that does not run.
-func (c *ControlPlane) launch(ctx context.Context, field **process, name string, args []string, ready func(context.Context) error) error {
+func (c *ControlPlane) launch(ctx context.Context, field **programs.Process, name string, args []string, ready func(context.Context) error) error {
 	p, err := c.spawn(field, name, args)
 	if err != nil {
 		return err
 	}
-	return p.waitReady(ctx, ready)
+	return p.WaitReady(ctx, ready)
 }
 
 // spawn holds the lock, so that no program starts after Stop has begun.
-func (c *ControlPlane) spawn(field **process, name string, args []string) (*process, error) {
+func (c *ControlPlane) spawn(field **programs.Process, name string, args []string) (*programs.Process, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.stopped {
 		return nil, fmt.Errorf("start %s: the control plane has been stopped", name)
 	}
-	if (*field).running() {
+	if (*field).Running() {
 		return nil, fmt.Errorf("start %s: it runs already", name)
 	}
-	p, err := startProcess(c.assets, name, c.dir.path, args)
+	p, err := programs.Start(filepath.Join(c.assets, name), c.dir.Path(), args)
 	if err != nil {
 		return nil, err
 	}
@@ -225,7 +218,7 @@ func (c *ControlPlane) spawn(field **process, name string, args []string) (*proc
 }
 
 // current returns the program in a field, which may be nil.
-func (c *ControlPlane) current(field **process) *process {
+func (c *ControlPlane) current(field **programs.Process) *programs.Process {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return *field

@@ -27,6 +27,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appuio/managed-upgrade-operator/test/programs"
 )
 
 // namespace and robot are the namespace and the service account of the test.
@@ -210,21 +212,21 @@ func testRestartAPIServer(t *testing.T, c *ControlPlane, admin client.Client) {
 
 // testEnd ends the context, and calls Stop only to wait for what that does.
 func testEnd(t *testing.T, c *ControlPlane, cancel context.CancelFunc) {
-	programs := []*process{c.etcd, c.apiServer, c.controllerManager}
+	programs := []*programs.Process{c.etcd, c.apiServer, c.controllerManager}
 	for _, p := range programs {
-		if err := syscall.Kill(p.pid, 0); err != nil {
-			t.Errorf("%s before the end: %v", p.name, err)
+		if err := syscall.Kill(p.PID(), 0); err != nil {
+			t.Errorf("%s before the end: %v", p.Name(), err)
 		}
 	}
 	cancel()
 	for _, p := range programs {
 		select {
-		case <-p.ended:
+		case <-p.Ended():
 		case <-time.After(30 * time.Second):
-			t.Fatalf("%s runs on after the end of the context", p.name)
+			t.Fatalf("%s runs on after the end of the context", p.Name())
 		}
-		if err := syscall.Kill(p.pid, 0); !errors.Is(err, syscall.ESRCH) {
-			t.Errorf("%s after the end: got %v, want no such process", p.name, err)
+		if err := syscall.Kill(p.PID(), 0); !errors.Is(err, syscall.ESRCH) {
+			t.Errorf("%s after the end: got %v, want no such process", p.Name(), err)
 		}
 	}
 	for range 2 {

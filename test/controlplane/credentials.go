@@ -12,13 +12,15 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/client-go/util/keyutil"
+
+	"github.com/appuio/managed-upgrade-operator/test/certificates"
 )
 
 // Files that the programs read, in the folder of the control plane.
 const (
 	authorityFile                   = "ca.crt"
 	serverCertificateFile           = "server.crt"
-	serverKeyFile                   = "server.key"
+	serverKeyFile                   = "server.Key"
 	serviceAccountKeyFile           = "service-account.key"
 	controllerManagerKubeconfigFile = "controller-manager.kubeconfig"
 	auditPolicyFile                 = "audit-policy.yaml"
@@ -28,14 +30,14 @@ const (
 // administrator's client.
 func (c *ControlPlane) writeCredentials() error {
 	var err error
-	if c.authority, err = newAuthority(); err != nil {
+	if c.authority, err = certificates.NewAuthority("controlplane-ca"); err != nil {
 		return err
 	}
-	server, err := c.authority.server()
+	server, err := newServerCertificate(c.authority)
 	if err != nil {
 		return err
 	}
-	serviceAccountKey, err := newKey()
+	serviceAccountKey, err := certificates.NewKey()
 	if err != nil {
 		return err
 	}
@@ -44,9 +46,9 @@ func (c *ControlPlane) writeCredentials() error {
 		return fmt.Errorf("encode the key of service accounts: %w", err)
 	}
 	for name, content := range map[string][]byte{
-		authorityFile:         c.authority.bundle(),
-		serverCertificateFile: server.certificate,
-		serverKeyFile:         server.key,
+		authorityFile:         c.authority.Bundle(),
+		serverCertificateFile: server.Certificate,
+		serverKeyFile:         server.Key,
 		serviceAccountKeyFile: serviceAccountPEM,
 		auditPolicyFile:       []byte(auditPolicy),
 	} {
@@ -65,13 +67,13 @@ func (c *ControlPlane) writeCredentials() error {
 
 // writeUser writes a kubeconfig file with a client certificate for the user.
 func (c *ControlPlane) writeUser(path, user string, groups ...string) error {
-	pair, err := c.authority.client(user, groups...)
+	pair, err := newClientCertificate(c.authority, user, groups...)
 	if err != nil {
 		return err
 	}
 	return c.writeKubeconfig(path, &clientcmdapi.AuthInfo{
-		ClientCertificateData: pair.certificate,
-		ClientKeyData:         pair.key,
+		ClientCertificateData: pair.Certificate,
+		ClientKeyData:         pair.Key,
 	})
 }
 

@@ -5,12 +5,13 @@ package controlplane
 
 import (
 	"context"
-	"fmt"
 	"net/http"
+
+	"github.com/appuio/managed-upgrade-operator/test/programs"
 )
 
 func (c *ControlPlane) startEtcd(ctx context.Context) error {
-	client, peer := "http://"+c.ports.etcd.address(), "http://"+c.ports.etcdPeer.address()
+	client, peer := "http://"+c.ports.etcd.Address(), "http://"+c.ports.etcdPeer.Address()
 	args := []string{
 		"--name=etcd",
 		"--data-dir=" + c.path("etcd"),
@@ -25,23 +26,6 @@ func (c *ControlPlane) startEtcd(ctx context.Context) error {
 		"--log-level=warn",
 	}
 	return c.launch(ctx, &c.etcd, etcdProgram, args, func(ctx context.Context) error {
-		return getOK(ctx, http.DefaultClient, client+"/health")
+		return programs.GetOK(ctx, http.DefaultClient, client+"/health")
 	})
-}
-
-// getOK asks for the URL and returns an error unless the answer is 200.
-func getOK(ctx context.Context, client *http.Client, url string) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return err
-	}
-	response, err := client.Do(request)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = response.Body.Close() }()
-	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("get %s: %s", url, response.Status)
-	}
-	return nil
 }

@@ -46,7 +46,7 @@ func (c *ControlPlane) writeKubeconfig(path string, user *clientcmdapi.AuthInfo,
 	config := clientcmdapi.NewConfig()
 	config.Clusters[kubeconfigName] = &clientcmdapi.Cluster{
 		Server:                   c.url(),
-		CertificateAuthorityData: c.authority.bundle(),
+		CertificateAuthorityData: c.authority.Bundle(),
 	}
 	config.AuthInfos[kubeconfigName] = user
 	config.Contexts[kubeconfigName] = &clientcmdapi.Context{Cluster: kubeconfigName, AuthInfo: kubeconfigName}

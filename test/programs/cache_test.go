@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The managed-upgrade-operator authors
 // SPDX-License-Identifier: Apache-2.0
 
-package controlplane
+package programs
 
 import (
 	"context"
@@ -14,6 +14,9 @@ import (
 	"testing"
 )
 
+// testModule is not built: fakeBuilder stands in for the go command.
+var testModule = Module{Name: "tested", Programs: []string{"etcd", "kube-apiserver", "kubectl"}, Takes: "4 to 5 minutes"}
+
 // fakeBuilder makes empty programs and counts how often it was asked.
 type fakeBuilder struct {
 	calls atomic.Int32
@@ -23,7 +26,7 @@ type fakeBuilder struct {
 
 func (b *fakeBuilder) build(_ context.Context, _, out string) error {
 	b.calls.Add(1)
-	for _, name := range allPrograms {
+	for _, name := range testModule.Programs {
 		if name == b.omit {
 			continue
 		}
@@ -34,12 +37,13 @@ func (b *fakeBuilder) build(_ context.Context, _, out string) error {
 	return b.err
 }
 
-func newTestCache(t *testing.T, builder *fakeBuilder) *assetsCache {
+func newTestCache(t *testing.T, builder *fakeBuilder) *cache {
 	t.Helper()
 	source := t.TempDir()
 	writeFile(t, filepath.Join(source, "go.mod"), "module x", 0o644)
 	writeFile(t, filepath.Join(source, "main.go"), "package main", 0o644)
-	return &assetsCache{
+	return &cache{
+		module: testModule,
 		root:   filepath.Join(t.TempDir(), "cache"),
 		source: source,
 		recipe: "go1.26 linux/amd64",
@@ -50,20 +54,20 @@ func newTestCache(t *testing.T, builder *fakeBuilder) *assetsCache {
 func TestCacheKey(t *testing.T) {
 	tests := []struct {
 		name   string
-		change func(t *testing.T, c *assetsCache)
+		change func(t *testing.T, c *cache)
 		same   bool
 	}{
-		{name: "nothing", change: func(*testing.T, *assetsCache) {}, same: true},
-		{name: "the cache folder", change: func(_ *testing.T, c *assetsCache) { c.root = "elsewhere" }, same: true},
-		{name: "the Go version", change: func(_ *testing.T, c *assetsCache) { c.recipe = "go1.27 linux/amd64" }},
-		{name: "the architecture", change: func(_ *testing.T, c *assetsCache) { c.recipe = "go1.26 linux/arm64" }},
-		{name: "the content of a file", change: func(t *testing.T, c *assetsCache) {
+		{name: "nothing", change: func(*testing.T, *cache) {}, same: true},
+		{name: "the cache folder", change: func(_ *testing.T, c *cache) { c.root = "elsewhere" }, same: true},
+		{name: "the Go version", change: func(_ *testing.T, c *cache) { c.recipe = "go1.27 linux/amd64" }},
+		{name: "the architecture", change: func(_ *testing.T, c *cache) { c.recipe = "go1.26 linux/arm64" }},
+		{name: "the content of a file", change: func(t *testing.T, c *cache) {
 			writeFile(t, filepath.Join(c.source, "go.mod"), "module y", 0o644)
 		}},
-		{name: "one file more", change: func(t *testing.T, c *assetsCache) {
+		{name: "one file more", change: func(t *testing.T, c *cache) {
 			writeFile(t, filepath.Join(c.source, "go.sum"), "", 0o644)
 		}},
-		{name: "the name of a file", change: func(t *testing.T, c *assetsCache) {
+		{name: "the name of a file", change: func(t *testing.T, c *cache) {
 			must(t, os.Rename(filepath.Join(c.source, "main.go"), filepath.Join(c.source, "other.go")))
 		}},
 	}
@@ -90,15 +94,15 @@ func TestCacheBuildsWhatIsMissing(t *testing.T) {
 	}{
 		{name: "no entry", prepare: func(*testing.T, string) {}, builds: 1},
 		{name: "a complete entry", prepare: func(t *testing.T, entry string) {
-			for _, name := range allPrograms {
+			for _, name := range testModule.Programs {
 				writeFile(t, filepath.Join(entry, name), "", 0o755)
 			}
 		}, builds: 0},
 		{name: "an entry that lost a program", prepare: func(t *testing.T, entry string) {
-			writeFile(t, filepath.Join(entry, etcdProgram), "", 0o755)
+			writeFile(t, filepath.Join(entry, "etcd"), "", 0o755)
 		}, builds: 1},
 		{name: "the rest of a build that was killed", prepare: func(t *testing.T, entry string) {
-			writeFile(t, filepath.Join(entry+".tmp", etcdProgram), "half", 0o755)
+			writeFile(t, filepath.Join(entry+".tmp", "etcd"), "half", 0o755)
 			writeFile(t, entry+".lock", "", 0o644)
 		}, builds: 1},
 	}
@@ -113,7 +117,7 @@ func TestCacheBuildsWhatIsMissing(t *testing.T) {
 			for range 2 {
 				dir, err := cache.get(t.Context())
 				must(t, err)
-				if !complete(dir) {
+				if !cache.complete(dir) {
 					t.Errorf("%s lacks programs", dir)
 				}
 			}
@@ -135,7 +139,7 @@ func TestCacheKeepsNoFailedBuild(t *testing.T) {
 		says    string
 	}{
 		{name: "the build fails", builder: &fakeBuilder{err: broken}, says: "compiler says no"},
-		{name: "the build forgets a program", builder: &fakeBuilder{omit: kubectlProgram}, says: "lacks [kubectl]"},
+		{name: "the build forgets a program", builder: &fakeBuilder{omit: "kubectl"}, says: "lacks [kubectl]"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -187,7 +191,7 @@ func TestCacheWaitsForTheLockNoLongerThanItsContext(t *testing.T) {
 	if _, err := cache.get(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want context.Canceled", err)
 	}
-	if want := "controlplane: waiting for another process that builds the programs\n"; progress.String() != want {
+	if want := "tested: waiting for another process that builds the programs\n"; progress.String() != want {
 		t.Errorf("progress: got %q, want %q", progress.String(), want)
 	}
 }
@@ -201,13 +205,7 @@ func TestCacheTellsProgress(t *testing.T) {
 		must(t, err)
 	}
 	lines := strings.Split(strings.TrimSpace(progress.String()), "\n")
-	if len(lines) != 2 || !strings.Contains(lines[0], "usually 4 to 5 minutes") || lines[1] != "controlplane: done in 0s" {
+	if len(lines) != 2 || lines[0] != "tested: building etcd, kube-apiserver and kubectl from source; needed once, usually 4 to 5 minutes" || lines[1] != "tested: done in 0s" {
 		t.Errorf("progress: got %q", lines)
 	}
-}
-
-func writeFile(t *testing.T, path, content string, mode os.FileMode) {
-	t.Helper()
-	must(t, os.MkdirAll(filepath.Dir(path), 0o755))
-	must(t, os.WriteFile(path, []byte(content), mode))
 }

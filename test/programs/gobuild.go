@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The managed-upgrade-operator authors
 // SPDX-License-Identifier: Apache-2.0
 
-package controlplane
+package programs
 
 import (
 	"context"
@@ -10,56 +10,59 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 )
 
-// multicallProgram is the one file behind the names of all programs.
-const multicallProgram = "kubernetes"
-
-// goToolchain builds the binaries module with the go command of the PATH.
+// goToolchain builds a module with the go command of the PATH.
 type goToolchain struct {
-	goVersion         string // of the toolchain that the module selects
-	kubernetesVersion string // as required by the module, with the leading v
+	module    Module
+	goVersion string // of the toolchain that the module selects
+	pinned    string // version of Module.Pinned, with the leading v
 }
 
-func newGoToolchain(ctx context.Context, source string) (*goToolchain, error) {
+func newGoToolchain(ctx context.Context, module Module, source string) (*goToolchain, error) {
 	goVersion, err := goOutput(ctx, source, "env", "GOVERSION")
 	if err != nil {
 		return nil, err
 	}
-	kubernetesVersion, err := goOutput(ctx, source, "list", "-m", "-f", "{{.Version}}", "k8s.io/kubernetes")
+	pinned, err := goOutput(ctx, source, "list", "-m", "-f", "{{.Version}}", module.Pinned)
 	if err != nil {
 		return nil, err
 	}
-	return &goToolchain{goVersion: goVersion, kubernetesVersion: kubernetesVersion}, nil
+	return &goToolchain{module: module, goVersion: goVersion, pinned: pinned}, nil
+}
+
+// recipe is whatever decides about the result besides the files of the module.
+func (t *goToolchain) recipe() string {
+	parts := []string{t.goVersion, runtime.GOOS, runtime.GOARCH, t.linkerFlags()}
+	return strings.Join(append(parts, t.module.Flags...), " ")
 }
 
 // build is a buildFunc.
 func (t *goToolchain) build(ctx context.Context, source, out string) error {
-	_, err := goOutput(ctx, source, "build", "-trimpath", "-buildvcs=false",
-		"-ldflags", t.linkerFlags(), "-o", filepath.Join(out, multicallProgram), ".")
-	if err != nil {
+	binary := filepath.Join(out, t.module.Binary)
+	args := slices.Concat([]string{"build", "-trimpath", "-buildvcs=false", "-ldflags", t.linkerFlags()},
+		t.module.Flags, []string{"-o", binary, t.module.Package})
+	if _, err := goOutput(ctx, source, args...); err != nil {
 		return err
 	}
-	for _, name := range allPrograms {
-		if err := os.Symlink(multicallProgram, filepath.Join(out, name)); err != nil {
+	for _, name := range t.module.Programs {
+		if name == t.module.Binary {
+			continue
+		}
+		if err := os.Symlink(t.module.Binary, filepath.Join(out, name)); err != nil {
 			return fmt.Errorf("name the program %s: %w", name, err)
 		}
 	}
 	return nil
 }
 
-// linkerFlags drops debug information, and sets the version that /version and
-// `kubectl version` tell: Kubernetes' own builds set it in the same way.
+// linkerFlags drops debug information.
 func (t *goToolchain) linkerFlags() string {
 	flags := []string{"-s", "-w"}
-	major, rest, _ := strings.Cut(strings.TrimPrefix(t.kubernetesVersion, "v"), ".")
-	minor, _, _ := strings.Cut(rest, ".")
-	for _, pkg := range []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"} {
-		flags = append(flags,
-			"-X", pkg+".gitVersion="+t.kubernetesVersion,
-			"-X", pkg+".gitMajor="+major,
-			"-X", pkg+".gitMinor="+minor)
+	if t.module.LinkerFlags != nil {
+		flags = append(flags, t.module.LinkerFlags(t.pinned)...)
 	}
 	return strings.Join(flags, " ")
 }

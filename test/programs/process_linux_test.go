@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The managed-upgrade-operator authors
 // SPDX-License-Identifier: Apache-2.0
 
-package controlplane
+package programs
 
 import (
 	"bufio"
@@ -15,7 +15,7 @@ import (
 )
 
 // parentVariable turns the test binary into the parent of TestBoundChild.
-const parentVariable = "CONTROLPLANE_TEST_PARENT"
+const parentVariable = "PROGRAMS_TEST_PARENT"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(parentVariable) != "" {

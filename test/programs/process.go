@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The managed-upgrade-operator authors
 // SPDX-License-Identifier: Apache-2.0
 
-package controlplane
+package programs
 
 import (
 	"context"
@@ -14,6 +14,16 @@ import (
 	"strings"
 	"syscall"
 	"time"
+)
+
+const (
+	// ReadyTimeout is generous: a start takes a few seconds, but test binaries
+	// share the machine.
+	ReadyTimeout = 90 * time.Second
+	// ReadyPollInterval is how often a starting program is asked for its health.
+	ReadyPollInterval = 50 * time.Millisecond
+	// StopGrace is how long a program may take to end by itself.
+	StopGrace = 10 * time.Second
 )
 
 // logTailLines is how much of a program's log an error shows.
@@ -52,8 +62,9 @@ func runBound(cmd *exec.Cmd) error {
 	return <-ended
 }
 
-// process is one running program of the control plane.
-type process struct {
+// Process is one running program. It does not outlive this process, on Linux however
+// this process ends.
+type Process struct {
 	name    string
 	pid     int
 	logPath string
@@ -61,23 +72,24 @@ type process struct {
 	err     error
 }
 
-// startProcess starts the program in the folder assets. Its output is appended
-// to <name>.log in the folder dir.
-func startProcess(assets, name, dir string, args []string) (*process, error) {
+// Start starts the program at path, which works in the folder dir. Its output is
+// appended to <name of the program>.log there.
+func Start(path, dir string, args []string) (*Process, error) {
+	name := filepath.Base(path)
 	logPath := filepath.Join(dir, name+".log")
 	log, err := os.OpenFile(logPath, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 	if err != nil {
 		return nil, fmt.Errorf("open the log of %s: %w", name, err)
 	}
 	defer func() { _ = log.Close() }() // the program has its own descriptor
-	cmd := exec.Command(filepath.Join(assets, name), args...)
+	cmd := exec.Command(path, args...)
 	cmd.Dir = dir
 	cmd.Stdout, cmd.Stderr = log, log
 	result, err := startBound(cmd)
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", name, err)
 	}
-	p := &process{name: name, pid: cmd.Process.Pid, logPath: logPath, ended: make(chan struct{})}
+	p := &Process{name: name, pid: cmd.Process.Pid, logPath: logPath, ended: make(chan struct{})}
 	go func() {
 		p.err = <-result
 		close(p.ended)
@@ -85,8 +97,24 @@ func startProcess(assets, name, dir string, args []string) (*process, error) {
 	return p, nil
 }
 
-// running tells whether the program has been started and has not ended.
-func (p *process) running() bool {
+// Name is that of the program.
+func (p *Process) Name() string {
+	return p.name
+}
+
+// PID is the id of the process, until it has ended.
+func (p *Process) PID() int {
+	return p.pid
+}
+
+// Ended is closed once the program has ended.
+func (p *Process) Ended() <-chan struct{} {
+	return p.ended
+}
+
+// Running tells whether the program has been started and has not ended. A nil one
+// has not been started.
+func (p *Process) Running() bool {
 	if p == nil {
 		return false
 	}
@@ -98,12 +126,12 @@ func (p *process) running() bool {
 	}
 }
 
-// waitReady returns once ready does so without an error. It fails, with the end of
-// the program's log, when the program ends first or takes longer than readyTimeout.
-func (p *process) waitReady(ctx context.Context, ready func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+// WaitReady returns once ready does so without an error. It fails, with the end of
+// the program's log, when the program ends first or takes longer than ReadyTimeout.
+func (p *Process) WaitReady(ctx context.Context, ready func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, ReadyTimeout)
 	defer cancel()
-	ticker := time.NewTicker(readyPollInterval)
+	ticker := time.NewTicker(ReadyPollInterval)
 	defer ticker.Stop()
 	for {
 		err := ready(ctx)
@@ -120,11 +148,11 @@ func (p *process) waitReady(ctx context.Context, ready func(context.Context) err
 	}
 }
 
-// stop asks the program to end, and kills it when it has not done so within the
+// Stop asks the program to end, and kills it when it has not done so within the
 // grace period; with none, it is killed at once. It returns once the program is
 // gone. A program that does not run, or a nil one, is gone already.
-func (p *process) stop(grace time.Duration) error {
-	if !p.running() {
+func (p *Process) Stop(grace time.Duration) error {
+	if !p.Running() {
 		return nil
 	}
 	if grace > 0 {
@@ -146,8 +174,8 @@ func (p *process) stop(grace time.Duration) error {
 	return nil
 }
 
-func (p *process) signal(signal syscall.Signal) error {
-	if !p.running() {
+func (p *Process) signal(signal syscall.Signal) error {
+	if !p.Running() {
 		return nil // the pid may be another's by now
 	}
 	if err := syscall.Kill(p.pid, signal); err != nil && !errors.Is(err, syscall.ESRCH) {
@@ -157,7 +185,7 @@ func (p *process) signal(signal syscall.Signal) error {
 }
 
 // failure explains, with the end of the program's log, why it is not up.
-func (p *process) failure(cause string) error {
+func (p *Process) failure(cause string) error {
 	content, err := os.ReadFile(p.logPath)
 	if err != nil {
 		return errors.Join(fmt.Errorf("%s %s", p.name, cause), err)

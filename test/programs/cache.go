@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The managed-upgrade-operator authors
 // SPDX-License-Identifier: Apache-2.0
 
-package controlplane
+package programs
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -29,10 +30,11 @@ const (
 // existing, empty folder out.
 type buildFunc func(ctx context.Context, source, out string) error
 
-// assetsCache keeps built programs in folders named after what they were built
+// cache keeps built programs in folders named after what they were built
 // from: root/<key>. A folder of that name is complete, because it is filled under
 // another name and then renamed.
-type assetsCache struct {
+type cache struct {
+	module   Module
 	root     string    // the folder of all entries
 	source   string    // the module that is built
 	recipe   string    // whatever else decides about the result: Go version, OS, architecture, flags
@@ -41,24 +43,24 @@ type assetsCache struct {
 }
 
 // get returns the folder of the entry, building it if need be.
-func (c *assetsCache) get(ctx context.Context) (string, error) {
+func (c *cache) get(ctx context.Context) (string, error) {
 	key, err := c.key()
 	if err != nil {
 		return "", err
 	}
 	entry := filepath.Join(c.root, key)
-	if complete(entry) {
+	if c.complete(entry) {
 		return entry, nil
 	}
 	if err := os.MkdirAll(c.root, 0o755); err != nil {
-		return "", fmt.Errorf("make the cache of the control plane: %w", err)
+		return "", fmt.Errorf("make the cache of %s: %w", c.module.Name, err)
 	}
 	unlock, err := c.lock(ctx, entry+".lock")
 	if err != nil {
 		return "", err
 	}
 	defer unlock()
-	if complete(entry) { // by the process whose lock we waited for
+	if c.complete(entry) { // by the process whose lock we waited for
 		return entry, nil
 	}
 	if err := c.fill(ctx, entry); err != nil {
@@ -67,13 +69,13 @@ func (c *assetsCache) get(ctx context.Context) (string, error) {
 	return entry, nil
 }
 
-func complete(entry string) bool {
-	return len(missingPrograms(entry, allPrograms...)) == 0
+func (c *cache) complete(entry string) bool {
+	return len(Missing(entry, c.module.Programs...)) == 0
 }
 
 // key hashes all that decides about the programs: the files of the module, by
 // name and content, and the recipe.
-func (c *assetsCache) key() (string, error) {
+func (c *cache) key() (string, error) {
 	hash := sha256.New()
 	fmt.Fprintf(hash, "%s\n", c.recipe)
 	err := filepath.WalkDir(c.source, func(path string, entry fs.DirEntry, err error) error {
@@ -92,16 +94,16 @@ func (c *assetsCache) key() (string, error) {
 		return nil
 	})
 	if err != nil {
-		return "", fmt.Errorf("hash the source of the control plane: %w", err)
+		return "", fmt.Errorf("hash the source of %s: %w", c.module.Name, err)
 	}
 	return hex.EncodeToString(hash.Sum(nil))[:16], nil
 }
 
 // lock takes the lock at path, which the kernel releases when the process dies.
-func (c *assetsCache) lock(ctx context.Context, path string) (unlock func(), err error) {
+func (c *cache) lock(ctx context.Context, path string) (unlock func(), err error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
-		return nil, fmt.Errorf("open the lock of the control plane's cache: %w", err)
+		return nil, fmt.Errorf("open the lock of the cache of %s: %w", c.module.Name, err)
 	}
 	for told := false; ; {
 		err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
@@ -127,31 +129,30 @@ func (c *assetsCache) lock(ctx context.Context, path string) (unlock func(), err
 
 // fill builds the entry. The caller holds its lock, so what stands under the
 // temporary name was left there by a process that died.
-func (c *assetsCache) fill(ctx context.Context, entry string) error {
+func (c *cache) fill(ctx context.Context, entry string) error {
 	temporary := entry + ".tmp"
 	for _, stale := range []string{temporary, entry} {
 		if err := os.RemoveAll(stale); err != nil {
-			return fmt.Errorf("clear the cache of the control plane: %w", err)
+			return fmt.Errorf("clear the cache of %s: %w", c.module.Name, err)
 		}
 	}
 	if err := os.Mkdir(temporary, 0o755); err != nil {
-		return fmt.Errorf("make the cache of the control plane: %w", err)
+		return fmt.Errorf("make the cache of %s: %w", c.module.Name, err)
 	}
 	if err := c.buildWithProgress(ctx, temporary); err != nil {
 		return errors.Join(err, os.RemoveAll(temporary))
 	}
-	if missing := missingPrograms(temporary, allPrograms...); len(missing) > 0 {
-		return fmt.Errorf("build the control plane: %s lacks %v", temporary, missing)
+	if missing := Missing(temporary, c.module.Programs...); len(missing) > 0 {
+		return fmt.Errorf("build %s: %s lacks %v", c.module.Name, temporary, missing)
 	}
 	if err := os.Rename(temporary, entry); err != nil {
-		return fmt.Errorf("put the built control plane in place: %w", err)
+		return fmt.Errorf("put the built %s in place: %w", c.module.Name, err)
 	}
 	return nil
 }
 
-func (c *assetsCache) buildWithProgress(ctx context.Context, out string) error {
-	c.report("building etcd, kube-apiserver, kube-controller-manager and kubectl from source; " +
-		"needed once, usually 4 to 5 minutes on 2 cores")
+func (c *cache) buildWithProgress(ctx context.Context, out string) error {
+	c.report("building %s from source; needed once, usually %s", enumerate(c.module.Programs), c.module.Takes)
 	start := time.Now()
 	result := make(chan error, 1)
 	go func() { result <- c.build(ctx, c.source, out) }()
@@ -164,7 +165,7 @@ func (c *assetsCache) buildWithProgress(ctx context.Context, out string) error {
 			elapsed := time.Since(start).Round(time.Second)
 			if err != nil {
 				c.report("build failed after %s", elapsed)
-				return fmt.Errorf("build the control plane: %w", err)
+				return fmt.Errorf("build %s: %w", c.module.Name, err)
 			}
 			c.report("done in %s", elapsed)
 			return nil
@@ -174,14 +175,15 @@ func (c *assetsCache) buildWithProgress(ctx context.Context, out string) error {
 	}
 }
 
-func (c *assetsCache) report(format string, args ...any) {
-	report(c.progress, format, args...)
+func (c *cache) report(format string, args ...any) {
+	Report(c.progress, c.module.Name, format, args...)
 }
 
-// report writes one line of progress; a nil writer keeps silent. Progress is a
-// courtesy, so a writer that fails does not stop the work.
-func report(w io.Writer, format string, args ...any) {
-	if w != nil {
-		_, _ = fmt.Fprintf(w, "controlplane: "+format+"\n", args...)
+// enumerate names things in a sentence.
+func enumerate(names []string) string {
+	last := len(names) - 1
+	if last < 1 {
+		return strings.Join(names, "")
 	}
+	return strings.Join(names[:last], ", ") + " and " + names[last]
 }

@@ -3,11 +3,10 @@
 
 //go:build unix && !linux
 
-package controlplane
+package programs
 
 import "syscall"
 
 // dieWithParent does nothing: these systems cannot tie a child to its parent. A
-// control plane ends with its context and by Stop, but outlives a test binary that
-// is killed.
+// program ends by Stop, but outlives a test binary that is killed.
 func dieWithParent(*syscall.SysProcAttr) {}
