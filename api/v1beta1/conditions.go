@@ -30,6 +30,16 @@ func NotScheduling(reason, message string) metav1.Condition {
 	return condition(ConditionScheduling, metav1.ConditionFalse, reason, message)
 }
 
+// PreflightHealthy is the condition of a job that would find the cluster healthy if it started now.
+func PreflightHealthy(message string) metav1.Condition {
+	return condition(ConditionPreflightHealthy, metav1.ConditionTrue, ReasonHealthy, message)
+}
+
+// PreflightUnhealthy is the condition of a job that would be held up by the cluster's health if it started now.
+func PreflightUnhealthy(message string) metav1.Condition {
+	return condition(ConditionPreflightHealthy, metav1.ConditionFalse, ReasonUnhealthy, message)
+}
+
 // Started is the condition of a job that has started.
 func Started(message string) metav1.Condition {
 	return condition(ConditionStarted, metav1.ConditionTrue, ReasonStarted, message)

@@ -9,6 +9,9 @@ const (
 	ConditionReady = "Ready"
 	// ConditionScheduling tells on an UpgradeConfig whether jobs are being created.
 	ConditionScheduling = "Scheduling"
+	// ConditionPreflightHealthy tells on an UpgradeJob that has not started whether the cluster is healthy enough to be
+	// upgraded. The start makes it obsolete and removes it: from then on the step tells.
+	ConditionPreflightHealthy = "PreflightHealthy"
 	// ConditionStarted tells on an UpgradeJob whether it has started, and if not, why not.
 	ConditionStarted = "Started"
 	// ConditionSucceeded is True on an UpgradeJob that succeeded.
@@ -35,6 +38,8 @@ const (
 	ReasonUnknownUpgrader = "UnknownUpgrader"
 	// ReasonInvalidSelector: a label selector cannot be parsed.
 	ReasonInvalidSelector = "InvalidSelector"
+	// ReasonInvalidQuery: a custom query of the health checks is not PromQL, or returns no vector.
+	ReasonInvalidQuery = "InvalidQuery"
 	// ReasonSynced: OpenShift's ClusterVersion is as described.
 	ReasonSynced = "Synced"
 	// ReasonSyncFailed: OpenShift's ClusterVersion could not be written.
@@ -71,6 +76,12 @@ const (
 	ReasonWaitingForStart = "WaitingForStart"
 	// ReasonClusterLocked: another live job holds the cluster.
 	ReasonClusterLocked = "ClusterLocked"
+)
+
+// Reasons of PreflightHealthy.
+const (
+	// ReasonHealthy: no health check has a finding.
+	ReasonHealthy = "Healthy"
 )
 
 // Reasons of Skipped.
@@ -111,7 +122,7 @@ const (
 	ReasonError = "Error"
 	// ReasonResumed: the job was reopened by a resume request and has not come here again.
 	ReasonResumed = "Resumed"
-	// ReasonUnhealthy: health checks have findings.
+	// ReasonUnhealthy: health checks have findings. Also of PreflightHealthy.
 	ReasonUnhealthy = "Unhealthy"
 	// ReasonUpdatesUnknown: the cluster does not know at present which updates are available.
 	ReasonUpdatesUnknown = "UpdatesUnknown"

@@ -33,12 +33,11 @@ const failingSettles = 1500 * time.Millisecond
 
 func (clusterVersion) Name() string { return "ClusterVersion" }
 
-func (k clusterVersion) Run(_ context.Context, request Request) ([]Finding, error) {
+func (clusterVersion) Run(_ context.Context, request Request) (Report, error) {
 	cv := request.Version
-	var findings []Finding
+	var report Report
 	add := func(reason, clears, format string, args ...any) {
-		findings = append(findings, Finding{
-			Check:      k.Name(),
+		report.Findings = append(report.Findings, Finding{
 			Object:     "ClusterVersion/" + cv.Name,
 			Reason:     reason,
 			Message:    fmt.Sprintf(format, args...),
@@ -56,7 +55,7 @@ func (k clusterVersion) Run(_ context.Context, request Request) ([]Finding, erro
 			"ClusterVersion is invalid (%s): %s", c.Reason, c.Message)
 	}
 	if !checksOperators(request.Config) {
-		return findings, nil
+		return report, nil
 	}
 	if c := openshift.Condition(conditions, openshift.Failing); c != nil {
 		since := request.Now.Sub(c.LastTransitionTime.Time)
@@ -66,12 +65,12 @@ func (k clusterVersion) Run(_ context.Context, request Request) ([]Finding, erro
 				"ClusterVersion is failing (%s): %s", c.Reason, c.Message)
 		case c.Status != configv1.ConditionTrue && since >= 0 && since < failingSettles:
 			add("ClusterVersionFailing", "Failing has been False for a moment", "ClusterVersion was failing a moment ago")
-			findings[len(findings)-1].Recheck = failingSettles - since
+			report.Recheck = failingSettles - since
 		}
 	}
 	if c := openshift.Condition(conditions, configv1.OperatorAvailable); c != nil && c.Status == configv1.ConditionFalse {
 		add("ClusterVersionNotAvailable", "ClusterVersion reports Available=True",
 			"ClusterVersion is not available (%s): %s", c.Reason, c.Message)
 	}
-	return findings, nil
+	return report, nil
 }

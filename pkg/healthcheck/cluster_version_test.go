@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	configv1 "github.com/openshift/api/config/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -64,13 +63,8 @@ func TestClusterVersionHealthy(t *testing.T) {
 		},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
-			got, err := healthcheck.ClusterVersionHealthy().Run(t.Context(), healthcheck.Request{Version: openshifttest.ClusterVersion(tc.version...)})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			got := examine(t, healthcheck.ClusterVersionHealthy(), healthcheck.Request{Version: openshifttest.ClusterVersion(tc.version...)})
+			expectReport(t, healthcheck.Report{Findings: tc.want}, got)
 		})
 	}
 }
@@ -86,15 +80,15 @@ func TestFailingHasToSettle(t *testing.T) {
 	for since, recheck := range map[time.Duration]time.Duration{
 		0: 1500 * time.Millisecond, time.Second: 500 * time.Millisecond, 1500 * time.Millisecond: 0, time.Hour: 0,
 	} {
-		findings, err := healthcheck.ClusterVersionHealthy().Run(t.Context(), healthcheck.Request{Version: cv, Now: changed.Add(since)})
-		if err != nil {
-			t.Fatal(err)
+		want := healthcheck.Report{Recheck: recheck}
+		if recheck > 0 {
+			want.Findings = []healthcheck.Finding{{
+				Check: "ClusterVersion", Object: "ClusterVersion/version", Reason: "ClusterVersionFailing",
+				Message: "ClusterVersion was failing a moment ago", ClearsWhen: "Failing has been False for a moment",
+			}}
 		}
-		switch {
-		case recheck == 0 && len(findings) != 0:
-			t.Errorf("%s after: got %v, want healthy", since, findings)
-		case recheck > 0 && (len(findings) != 1 || findings[0].Reason != "ClusterVersionFailing" || findings[0].Recheck != recheck):
-			t.Errorf("%s after: got %v, want it to be looked at again after %s", since, findings, recheck)
-		}
+		t.Run(since.String(), func(t *testing.T) {
+			expectReport(t, want, examine(t, healthcheck.ClusterVersionHealthy(), healthcheck.Request{Version: cv, Now: changed.Add(since)}))
+		})
 	}
 }

@@ -4,27 +4,20 @@
 package healthcheck_test
 
 import (
-	"context"
-	"errors"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	configv1 "github.com/openshift/api/config/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
 	"github.com/appuio/managed-upgrade-operator/pkg/healthcheck"
 	"github.com/appuio/managed-upgrade-operator/pkg/openshift"
 	"github.com/appuio/managed-upgrade-operator/pkg/openshift/openshifttest"
 )
-
-func noIndex(client.Object) []string { return nil }
-
-func cluster(objects ...client.Object) *openshift.Cluster {
-	api := openshifttest.NewClientBuilder(openshift.NodeField, noIndex).WithObjects(objects...).Build()
-	return openshift.NewCluster(api, api)
-}
 
 func degraded(name string) *configv1.ClusterOperator {
 	return openshifttest.ClusterOperator(name, openshifttest.OperatorCondition(configv1.OperatorDegraded, configv1.ConditionTrue, "Sick", "It hurts."))
@@ -84,32 +77,76 @@ func TestDegradedOperators(t *testing.T) {
 		{reason: "turned off in the old spelling", config: v1beta1.HealthChecks{SkipDegradedOperatorsCheck: true}, operators: []client.Object{degraded("dns")}},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
-			got := healthcheck.RunAll(t.Context(), []healthcheck.Check{healthcheck.DegradedOperators()},
-				healthcheck.Request{Config: tc.config, Cluster: cluster(tc.operators...)})
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			got := examine(t, healthcheck.DegradedOperators(), healthcheck.Request{Config: tc.config, Cluster: cluster(tc.operators...)})
+			expectReport(t, healthcheck.Report{Findings: tc.want}, got)
 		})
 	}
 }
 
-func TestDegradedOperatorsThatCannotBeListed(t *testing.T) {
-	broken := errors.New("the API server is away")
-	api := openshifttest.NewClientBuilder(openshift.NodeField, noIndex).WithInterceptorFuncs(interceptor.Funcs{
-		List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return broken },
-	}).Build()
-	request := healthcheck.Request{Cluster: openshift.NewCluster(api, api)}
-
-	if _, err := healthcheck.DegradedOperators().Run(t.Context(), request); !errors.Is(err, broken) {
-		t.Errorf("got %v", err)
+// A flap of seconds must not end an upgrade.
+func TestOperatorsThatAreSickForAMoment(t *testing.T) {
+	since := func(co *configv1.ClusterOperator, t configv1.ClusterStatusConditionType, age time.Duration) *configv1.ClusterOperator {
+		openshift.Condition(co.Status.Conditions, t).LastTransitionTime = metav1.NewTime(night.Add(-age))
+		return co
 	}
-	got := healthcheck.RunAll(t.Context(), []healthcheck.Check{healthcheck.DegradedOperators()}, request)
-	if len(got) != 1 || got[0].Reason != healthcheck.CodeUnanswered || got[0].Object != "" {
-		t.Errorf("got %+v, want that it is not answered", got)
+	sick := func(name string, age time.Duration) client.Object {
+		return since(degraded(name), configv1.OperatorDegraded, age)
 	}
-
-	request.Config.SkipDegradedOperatorsCheck = true
-	if got := healthcheck.RunAll(t.Context(), []healthcheck.Check{healthcheck.DegradedOperators()}, request); len(got) != 0 {
-		t.Errorf("turned off: got %+v", got)
+	both := func(away, sick time.Duration) client.Object {
+		co := since(degraded("dns"), configv1.OperatorDegraded, sick)
+		openshifttest.OperatorCondition(configv1.OperatorAvailable, configv1.ConditionFalse, "Gone", "It is away.")(co)
+		return since(co, configv1.OperatorAvailable, away)
+	}
+	for _, tc := range []struct {
+		reason    string
+		operators []client.Object
+		fresh     []string
+		ripe      []string
+		recheck   time.Duration
+		config    v1beta1.HealthChecks
+	}{
+		{"since this moment", []client.Object{sick("dns", 0)}, []string{"dns ClusterOperatorDegraded"}, nil, time.Minute, v1beta1.HealthChecks{}},
+		{"for a while", []client.Object{sick("dns", 45*time.Second)}, []string{"dns ClusterOperatorDegraded"}, nil, 15 * time.Second, v1beta1.HealthChecks{}},
+		{"a moment before it is serious", []client.Object{sick("dns", 59*time.Second)}, []string{"dns ClusterOperatorDegraded"}, nil, time.Second, v1beta1.HealthChecks{}},
+		{"serious", []client.Object{sick("dns", time.Minute)}, nil, []string{"dns ClusterOperatorDegraded"}, 0, v1beta1.HealthChecks{}},
+		{"for hours", []client.Object{sick("dns", 5*time.Hour)}, nil, []string{"dns ClusterOperatorDegraded"}, 0, v1beta1.HealthChecks{}},
+		{"the cluster's clock is ahead", []client.Object{sick("dns", -30*time.Second)}, []string{"dns ClusterOperatorDegraded"}, nil, 90 * time.Second, v1beta1.HealthChecks{}},
+		{"the cluster's clock is wrong", []client.Object{sick("dns", -time.Minute)}, nil, []string{"dns ClusterOperatorDegraded"}, 0, v1beta1.HealthChecks{}},
+		{
+			"one is serious: the other is looked at again all the same", []client.Object{sick("dns", time.Hour), sick("etcd", 20*time.Second)},
+			[]string{"etcd ClusterOperatorDegraded"}, []string{"dns ClusterOperatorDegraded"}, 40 * time.Second, v1beta1.HealthChecks{},
+		},
+		{
+			"the next one to become serious decides", []client.Object{sick("dns", 10*time.Second), sick("etcd", 50*time.Second), sick("network", 30*time.Second)},
+			[]string{"dns ClusterOperatorDegraded", "etcd ClusterOperatorDegraded", "network ClusterOperatorDegraded"}, nil, 10 * time.Second, v1beta1.HealthChecks{},
+		},
+		{
+			"each condition has its own time", []client.Object{both(20*time.Second, time.Hour)},
+			[]string{"dns ClusterOperatorNotAvailable"}, []string{"dns ClusterOperatorDegraded"}, 40 * time.Second, v1beta1.HealthChecks{},
+		},
+		{
+			"there is little time to be healthy in", []client.Object{sick("dns", 4*time.Second), sick("etcd", 5*time.Second)},
+			[]string{"dns ClusterOperatorDegraded"}, []string{"etcd ClusterOperatorDegraded"}, time.Second,
+			v1beta1.HealthChecks{Timeout: &v1beta1.Duration{Duration: 10 * time.Second}},
+		},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			got := examine(t, healthcheck.DegradedOperators(), healthcheck.Request{Config: tc.config, Cluster: cluster(tc.operators...)})
+			var fresh, ripe []string
+			for _, f := range got.Findings {
+				what := strings.TrimPrefix(f.Object, "ClusterOperator/") + " " + f.Reason
+				if f.Fresh {
+					fresh = append(fresh, what)
+				} else {
+					ripe = append(ripe, what)
+				}
+			}
+			if diff := cmp.Diff([][]string{tc.fresh, tc.ripe}, [][]string{fresh, ripe}); diff != "" {
+				t.Errorf("those that are fresh, those that are not (-want +got):\n%s", diff)
+			}
+			if got.Recheck != tc.recheck {
+				t.Errorf("to be looked at again after %s, want %s", got.Recheck, tc.recheck)
+			}
+		})
 	}
 }

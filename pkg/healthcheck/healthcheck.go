@@ -21,6 +21,7 @@ import (
 	configv1 "github.com/openshift/api/config/v1"
 
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
+	"github.com/appuio/managed-upgrade-operator/pkg/monitoring"
 	"github.com/appuio/managed-upgrade-operator/pkg/openshift"
 )
 
@@ -39,7 +40,7 @@ type Check interface {
 	// Run returns what is wrong with the cluster; nothing if it is healthy, or if the request's configuration
 	// turns the check off. It does not change anything, may be called at any time and from several goroutines,
 	// and returns when ctx ends. An error means that the check could not be answered.
-	Run(ctx context.Context, request Request) ([]Finding, error)
+	Run(ctx context.Context, request Request) (Report, error)
 }
 
 // Request is what a check may look at.
@@ -48,56 +49,86 @@ type Request struct {
 	Config v1beta1.HealthChecks
 	// Cluster reads OpenShift's objects.
 	Cluster *openshift.Cluster
+	// Monitoring asks Prometheus and Alertmanager.
+	Monitoring *monitoring.Client
 	// Version is ClusterVersion/version as the caller has judged it. Not to be changed.
 	Version *configv1.ClusterVersion
+	// Target is the release that the cluster is to be upgraded to; nil if to none.
+	Target *openshift.Release
 	// Now is the time of the caller's pass.
 	Now time.Time
+	// MaxAge is how old an answer of what cannot be watched may be.
+	MaxAge time.Duration
+}
+
+// Report is the answer of a check.
+type Report struct {
+	// Findings are what is wrong with the cluster; none means healthy.
+	Findings []Finding
+	// Notes say what was left out, and why, in the words of half a sentence.
+	Notes []string
+	// Recheck is when to look again at the latest, if the report has findings. Zero leaves that to the watches.
+	Recheck time.Duration
 }
 
 // Finding is one thing that is wrong with the cluster.
 type Finding struct {
-	// Check is the name of the check that found it.
+	// Check is the name of the check that found it. RunAll fills it in.
 	Check string
-	// Object is what is sick, as Kind/name; empty if it is no one object.
+	// Object is what is sick, as Kind/name or Kind/namespace/name; empty if it is no one object.
 	Object string
 	// Reason is a stable word in CamelCase.
 	Reason string
-	// Message explains the finding to people.
+	// Message explains the finding to people. It does not change from pass to pass while its subject does not.
 	Message string
 	// ClearsWhen says what has to happen for the finding to go.
 	ClearsWhen string
-	// Recheck is when to look again at the latest, where time alone clears the finding. Zero where it does not.
-	Recheck time.Duration
+	// Fresh is set while the finding is so young that it may be gone in a moment. It holds an upgrade up all the same,
+	// but does not end one; the report's Recheck is when it will have ripened.
+	Fresh bool
 }
 
 // RunAll runs every check, in parallel, each with its own deadline, and returns the findings of all of them in an
-// order that does not depend on which check was faster.
-func RunAll(ctx context.Context, checks []Check, request Request) []Finding {
-	found := make([][]Finding, len(checks))
+// order that does not depend on which check was faster. Its Recheck is the shortest one of a check with findings.
+func RunAll(ctx context.Context, checks []Check, request Request) Report {
+	reports := make([]Report, len(checks))
 	var wg sync.WaitGroup
 	for i, check := range checks {
-		wg.Go(func() { found[i] = run(ctx, check, request) })
+		wg.Go(func() { reports[i] = run(ctx, check, request) })
 	}
 	wg.Wait()
 
-	findings := slices.Concat(found...)
-	slices.SortStableFunc(findings, func(a, b Finding) int {
+	var all Report
+	for _, r := range reports {
+		all.Findings = append(all.Findings, r.Findings...)
+		all.Notes = append(all.Notes, r.Notes...)
+		if len(r.Findings) > 0 && r.Recheck > 0 && (all.Recheck == 0 || r.Recheck < all.Recheck) {
+			all.Recheck = r.Recheck
+		}
+	}
+	slices.SortStableFunc(all.Findings, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(a.Check, b.Check), cmp.Compare(a.Object, b.Object), cmp.Compare(a.Reason, b.Reason))
 	})
-	return findings
+	slices.Sort(all.Notes)
+	return all
 }
 
-func run(ctx context.Context, check Check, request Request) []Finding {
+func run(ctx context.Context, check Check, request Request) Report {
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
-	findings, err := check.Run(ctx, request)
+	report, err := check.Run(ctx, request)
 	if err != nil {
-		return append(findings, Finding{
-			Check:      check.Name(),
+		report.Findings = append(report.Findings, Finding{
 			Reason:     CodeUnanswered,
-			Message:    fmt.Sprintf("%s cannot be answered: %v", check.Name(), err),
+			Message:    fmt.Sprintf("%s cannot be answered: %s", check.Name(), openshift.Describe(err)),
 			ClearsWhen: "the check gets an answer",
 		})
+		if report.Recheck == 0 {
+			report.Recheck = request.MaxAge
+		}
 	}
-	return findings
+	for i := range report.Findings {
+		report.Findings[i].Check = check.Name()
+	}
+	return report
 }

@@ -6,6 +6,7 @@ package healthcheck_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,7 +21,7 @@ import (
 	"github.com/appuio/managed-upgrade-operator/pkg/openshift/openshifttest"
 )
 
-type answer = func(context.Context, healthcheck.Request) ([]healthcheck.Finding, error)
+type answer = func(context.Context, healthcheck.Request) (healthcheck.Report, error)
 
 func check(t *testing.T, name string, run answer) healthcheck.Check {
 	c := mocks.NewMockCheck(gomock.NewController(t))
@@ -30,13 +31,15 @@ func check(t *testing.T, name string, run answer) healthcheck.Check {
 }
 
 func finds(findings ...healthcheck.Finding) answer {
-	return func(context.Context, healthcheck.Request) ([]healthcheck.Finding, error) { return findings, nil }
+	return func(context.Context, healthcheck.Request) (healthcheck.Report, error) {
+		return healthcheck.Report{Findings: slices.Clone(findings)}, nil
+	}
 }
 
 // hangs answers when its context ends.
-func hangs(ctx context.Context, _ healthcheck.Request) ([]healthcheck.Finding, error) {
+func hangs(ctx context.Context, _ healthcheck.Request) (healthcheck.Report, error) {
 	<-ctx.Done()
-	return nil, context.Cause(ctx)
+	return healthcheck.Report{}, context.Cause(ctx)
 }
 
 func finding(check, object, reason string) healthcheck.Finding {
@@ -58,7 +61,7 @@ func TestRunAllReportsEveryFindingInAStableOrder(t *testing.T) {
 	}
 	got := healthcheck.RunAll(t.Context(), []healthcheck.Check{
 		check(t, "B", finds(want[3])), check(t, "Healthy", finds()), check(t, "A", finds(want[2], want[0], want[1])),
-	}, healthcheck.Request{})
+	}, healthcheck.Request{}).Findings
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -69,8 +72,8 @@ func TestRunAllWithoutFindingsIsHealthy(t *testing.T) {
 		"no check":       nil,
 		"healthy checks": {check(t, "A", finds()), check(t, "B", finds())},
 	} {
-		if got := healthcheck.RunAll(t.Context(), checks, healthcheck.Request{}); len(got) != 0 {
-			t.Errorf("%s: got %v", reason, got)
+		if diff := cmp.Diff(healthcheck.Report{}, healthcheck.RunAll(t.Context(), checks, healthcheck.Request{})); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", reason, diff)
 		}
 	}
 }
@@ -78,16 +81,18 @@ func TestRunAllWithoutFindingsIsHealthy(t *testing.T) {
 func TestACheckWithoutAnAnswerIsAFinding(t *testing.T) {
 	got := healthcheck.RunAll(t.Context(), []healthcheck.Check{
 		check(t, "Healthy", finds()),
-		check(t, "Alerts", func(context.Context, healthcheck.Request) ([]healthcheck.Finding, error) {
-			return []healthcheck.Finding{finding("Alerts", "Alert/EtcdDown", "Firing")}, errors.New("no route to host")
+		check(t, "Alerts", func(context.Context, healthcheck.Request) (healthcheck.Report, error) {
+			return healthcheck.Report{
+				Findings: []healthcheck.Finding{finding("Alerts", "Alert/EtcdDown", "Firing")}, Notes: []string{"1 left out"},
+			}, errors.New("no route to host")
 		}),
-	}, healthcheck.Request{})
-	want := []healthcheck.Finding{
+	}, healthcheck.Request{MaxAge: time.Minute})
+	want := healthcheck.Report{Notes: []string{"1 left out"}, Recheck: time.Minute, Findings: []healthcheck.Finding{
 		{
 			Check: "Alerts", Reason: "HealthCheckUnanswered", Message: "Alerts cannot be answered: no route to host", ClearsWhen: "the check gets an answer",
 		},
 		finding("Alerts", "Alert/EtcdDown", "Firing"), // what it found before is not lost
-	}
+	}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -97,18 +102,18 @@ func TestACheckWithoutAnAnswerIsAFinding(t *testing.T) {
 func TestRunAllRunsChecksInParallel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		meet := func(here, there chan struct{}) answer {
-			return func(ctx context.Context, _ healthcheck.Request) ([]healthcheck.Finding, error) {
+			return func(ctx context.Context, _ healthcheck.Request) (healthcheck.Report, error) {
 				close(here)
 				select {
 				case <-there:
-					return nil, nil
+					return healthcheck.Report{}, nil
 				case <-ctx.Done():
-					return nil, errors.New("nobody came")
+					return healthcheck.Report{}, errors.New("nobody came")
 				}
 			}
 		}
 		a, b := make(chan struct{}), make(chan struct{})
-		got := healthcheck.RunAll(t.Context(), []healthcheck.Check{check(t, "A", meet(a, b)), check(t, "B", meet(b, a))}, healthcheck.Request{})
+		got := healthcheck.RunAll(t.Context(), []healthcheck.Check{check(t, "A", meet(a, b)), check(t, "B", meet(b, a))}, healthcheck.Request{}).Findings
 		if len(got) != 0 {
 			t.Errorf("got %v", lines(got))
 		}
@@ -120,7 +125,7 @@ func TestEachCheckHasItsOwnDeadline(t *testing.T) {
 		begin := time.Now()
 		got := healthcheck.RunAll(t.Context(), []healthcheck.Check{
 			check(t, "Hangs", hangs), check(t, "Finds", finds(finding("Finds", "Node/a", "NotReady"))),
-		}, healthcheck.Request{})
+		}, healthcheck.Request{}).Findings
 		if took := time.Since(begin); took != healthcheck.Timeout {
 			t.Errorf("took %s, want %s", took, healthcheck.Timeout)
 		}
@@ -139,7 +144,7 @@ func TestRunAllEndsWithItsContext(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		begin := time.Now()
 		time.AfterFunc(time.Second, cancel)
-		got := healthcheck.RunAll(ctx, []healthcheck.Check{check(t, "Hangs", hangs)}, healthcheck.Request{})
+		got := healthcheck.RunAll(ctx, []healthcheck.Check{check(t, "Hangs", hangs)}, healthcheck.Request{}).Findings
 		if took := time.Since(begin); took != time.Second {
 			t.Errorf("took %s", took)
 		}
@@ -151,13 +156,38 @@ func TestRunAllEndsWithItsContext(t *testing.T) {
 
 func TestEachCheckGetsTheRequest(t *testing.T) {
 	want := healthcheck.Request{Config: v1beta1.HealthChecks{ExcludeOperators: []string{"dns"}}, Version: openshifttest.ClusterVersion()}
-	see := func(_ context.Context, got healthcheck.Request) ([]healthcheck.Finding, error) {
+	see := func(_ context.Context, got healthcheck.Request) (healthcheck.Report, error) {
 		if diff := cmp.Diff(want.Config, got.Config); diff != "" || got.Version != want.Version {
 			t.Errorf("got %+v", got)
 		}
-		return nil, nil
+		return healthcheck.Report{}, nil
 	}
 	healthcheck.RunAll(t.Context(), []healthcheck.Check{check(t, "A", see), check(t, "B", see)}, want)
+}
+
+// What needs no time to clear does not shorten the wait for what does.
+func TestRunAllLooksAgainForFindingsOnly(t *testing.T) {
+	report := func(recheck time.Duration, findings ...healthcheck.Finding) answer {
+		return func(context.Context, healthcheck.Request) (healthcheck.Report, error) {
+			return healthcheck.Report{Findings: findings, Recheck: recheck}, nil
+		}
+	}
+	sick := finding("", "Node/a", "NotReady")
+	for _, tc := range []struct {
+		reason string
+		a, b   answer
+		want   time.Duration
+	}{
+		{"the sooner one", report(time.Minute, sick), report(time.Second, sick), time.Second},
+		{"a healthy check does not matter", report(time.Minute, sick), report(time.Second), time.Minute},
+		{"nor one that is watched", report(time.Minute, sick), report(0, sick), time.Minute},
+		{"all are watched", report(0, sick), report(0, sick), 0},
+	} {
+		got := healthcheck.RunAll(t.Context(), []healthcheck.Check{check(t, "A", tc.a), check(t, "B", tc.b)}, healthcheck.Request{})
+		if got.Recheck != tc.want {
+			t.Errorf("%s: got %s, want %s", tc.reason, got.Recheck, tc.want)
+		}
+	}
 }
 
 // Every check of this package, by what an administrator can turn off.
@@ -175,7 +205,7 @@ func TestChecksThatAreTurnedOff(t *testing.T) {
 	} {
 		t.Run(reason, func(t *testing.T) {
 			got := healthcheck.RunAll(t.Context(), []healthcheck.Check{healthcheck.ClusterVersionHealthy(), healthcheck.DegradedOperators()},
-				healthcheck.Request{Config: config, Version: sick, Cluster: cluster(degraded("dns"))})
+				healthcheck.Request{Config: config, Version: sick, Cluster: cluster(degraded("dns"))}).Findings
 			var reasons []string
 			for _, f := range got {
 				reasons = append(reasons, f.Reason)

@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	configv1 "github.com/openshift/api/config/v1"
@@ -20,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
+	"github.com/appuio/managed-upgrade-operator/pkg/poll"
 )
 
 // NodeField is the field by which the API server selects the nodes that NodesInWork asks for. The machine-config
@@ -35,11 +35,11 @@ type Cluster struct {
 	client client.Client
 	live   client.Reader
 
-	nodes struct {
-		sync.Mutex
-		inWork []metav1.PartialObjectMetadata
-		asOf   time.Time
-	}
+	// What cannot be watched, or costs too much to be.
+	inWork      poll.Question[[]metav1.PartialObjectMetadata]
+	nodes       poll.Question[[]NodeFacts]
+	budgets     poll.Question[[]*Budget]
+	removedAPIs poll.Question[[]RemovedAPI]
 }
 
 // NewCluster returns a Cluster that reads through the client's cache, and through live where a stale answer would do
@@ -101,26 +101,21 @@ func (c *Cluster) RenderedBy(ctx context.Context, machineConfig string) (string,
 // NodesInterval ago. It costs a request then, which returns the metadata of the cordoned nodes only. A watch would
 // deliver each of the many writes of every kubelet and of every node's roll, day and night, to say the same.
 func (c *Cluster) NodesInWork(ctx context.Context, now time.Time) ([]metav1.PartialObjectMetadata, error) {
-	c.nodes.Lock()
-	defer c.nodes.Unlock()
-	if age := now.Sub(c.nodes.asOf); age >= 0 && age < NodesInterval {
-		return c.nodes.inWork, nil
-	}
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(nodeKind)
-	err := c.live.List(ctx, list, client.MatchingFields{NodeField: "true"},
-		&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: "0"}}) // the API server's cache is fresh enough
-	c.nodes.inWork, c.nodes.asOf = nil, now // an API server that does not answer is not asked again at once either
-	if err != nil {
-		return nil, fmt.Errorf("list Nodes: %w", err)
-	}
-	list.Items = slices.DeleteFunc(list.Items, func(node metav1.PartialObjectMetadata) bool {
-		_, inWork := NodeInWork(&node)
-		return !inWork
+	return c.inWork.Get(ctx, now, NodesInterval, func(ctx context.Context) ([]metav1.PartialObjectMetadata, error) {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(nodeKind)
+		err := c.live.List(ctx, list, client.MatchingFields{NodeField: "true"},
+			&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: "0"}}) // the API server's cache is fresh enough
+		if err != nil {
+			return nil, fmt.Errorf("list Nodes: %w", err)
+		}
+		list.Items = slices.DeleteFunc(list.Items, func(node metav1.PartialObjectMetadata) bool {
+			_, inWork := NodeInWork(&node)
+			return !inWork
+		})
+		slices.SortFunc(list.Items, func(a, b metav1.PartialObjectMetadata) int { return cmp.Compare(a.Name, b.Name) })
+		return list.Items, nil
 	})
-	slices.SortFunc(list.Items, func(a, b metav1.PartialObjectMetadata) int { return cmp.Compare(a.Name, b.Name) })
-	c.nodes.inWork = list.Items
-	return c.nodes.inWork, nil
 }
 
 // SetDesiredUpdate asks the cluster-version operator for the release, on behalf of the holder of the lock, which it

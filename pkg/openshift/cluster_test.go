@@ -272,6 +272,32 @@ func TestNodesInWorkIsAskedOnceInAWhile(t *testing.T) {
 	}
 }
 
+// An API server that does not answer is not asked again at once, and until then the nodes are not known.
+func TestNodesInWorkThatAreNotKnown(t *testing.T) {
+	broken := errors.New("etcd is away")
+	answering := newAPI(openshifttest.Node("worker-1", "worker", openshifttest.NodeAnnotations(map[string]string{"state": "Rebooting"})))
+	away := true
+	api := interceptor.NewClient(answering, interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			if away {
+				return broken
+			}
+			return c.List(ctx, list, opts...)
+		},
+	})
+	cluster := openshift.NewCluster(api, api)
+	if _, err := cluster.NodesInWork(t.Context(), now); !errors.Is(err, broken) {
+		t.Errorf("got %v", err)
+	}
+	away = false
+	if _, err := cluster.NodesInWork(t.Context(), now.Add(openshift.NodesInterval-1)); !errors.Is(err, broken) {
+		t.Errorf("within the interval: got %v, want the earlier answer", err)
+	}
+	if nodes, err := cluster.NodesInWork(t.Context(), now.Add(openshift.NodesInterval)); err != nil || len(nodes) != 1 {
+		t.Errorf("after the interval: got %d nodes, %v, want 1", len(nodes), err)
+	}
+}
+
 // Errors say what was being done to which object, once, and can be told apart.
 func TestErrorsNameTheAct(t *testing.T) {
 	broken := errors.New("etcd is away")
@@ -295,6 +321,9 @@ func TestErrorsNameTheAct(t *testing.T) {
 		"list ClusterOperators":        func(ctx context.Context) error { _, err := cluster.Operators(ctx); return err },
 		"list MachineConfigPools":      func(ctx context.Context) error { _, err := cluster.Pools(ctx); return err },
 		"list Nodes":                   func(ctx context.Context) error { _, err := cluster.NodesInWork(ctx, now); return err },
+		"list Nodes: ":                 func(ctx context.Context) error { _, err := cluster.Nodes(ctx, now, time.Minute); return err },
+		"list PodDisruptionBudgets":    func(ctx context.Context) error { _, err := cluster.Budgets(ctx, now, time.Minute); return err },
+		"list APIRequestCounts":        func(ctx context.Context) error { _, err := cluster.RemovedAPIs(ctx, now, time.Minute); return err },
 		"patch ClusterVersion/version": func(ctx context.Context) error { _, err := cluster.ClearDesiredUpdate(ctx, cv); return err },
 	} {
 		err := run(t.Context())

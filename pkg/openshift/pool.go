@@ -5,6 +5,7 @@ package openshift
 
 import (
 	"fmt"
+	"strings"
 
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -43,8 +44,7 @@ type PoolProgress struct {
 // The machine-config operator renders a pool's configuration anew some time after the release has moved. Until then
 // the pool is Updated, with all machines, for the old configuration: that must not count.
 func JudgePool(pool *mcfgv1.MachineConfigPool, renderedBy, version string) PoolProgress {
-	st := &pool.Status
-	machines := fmt.Sprintf("%d of %d machines updated", st.UpdatedMachineCount, st.MachineCount)
+	st, machines := &pool.Status, machinesUpdated(pool)
 	current := st.ObservedGeneration >= pool.Generation &&
 		(renderedBy == "" || version == "" || renderedBy == version)
 	complete := current &&
@@ -56,8 +56,7 @@ func JudgePool(pool *mcfgv1.MachineConfigPool, renderedBy, version string) PoolP
 	case complete:
 		return PoolProgress{PoolUpdated, machines}
 	case poolDegraded(pool) != nil:
-		c := poolDegraded(pool)
-		return PoolProgress{PoolDegraded, fmt.Sprintf("%s, %s: %s", machines, c.Type, c.Message)}
+		return PoolProgress{PoolDegraded, machines + ", " + describeDegraded(pool)}
 	case pool.Spec.Paused:
 		return PoolProgress{PoolPaused, machines + ", the pool is paused"}
 	case !current:
@@ -65,6 +64,38 @@ func JudgePool(pool *mcfgv1.MachineConfigPool, renderedBy, version string) PoolP
 	default:
 		return PoolProgress{PoolUpdating, fmt.Sprintf("%s, %d unavailable", machines, st.UnavailableMachineCount)}
 	}
+}
+
+// PoolAtRest judges a pool apart from any release: PoolUpdated if it has nothing to do, PoolDegraded whatever else it
+// does, PoolPaused if it is held back from its configuration, and else PoolUpdating.
+func PoolAtRest(pool *mcfgv1.MachineConfigPool) PoolProgress {
+	st, machines := &pool.Status, machinesUpdated(pool)
+	counted := st.UpdatedMachineCount == st.MachineCount
+	complete := counted && st.Configuration.Name == pool.Spec.Configuration.Name
+	updating := poolCondition(pool, mcfgv1.MachineConfigPoolUpdating) != nil
+
+	switch {
+	case poolDegraded(pool) != nil:
+		return PoolProgress{PoolDegraded, machines + ", " + describeDegraded(pool)}
+	case pool.Spec.Paused && !complete:
+		return PoolProgress{PoolPaused, machines}
+	case pool.Spec.Paused, complete && !updating && st.ObservedGeneration >= pool.Generation:
+		return PoolProgress{PoolUpdated, machines}
+	case counted && !updating: // they were counted before the change
+		return PoolProgress{PoolUpdating, "a change has not reached its machines yet"}
+	default:
+		return PoolProgress{PoolUpdating, machines}
+	}
+}
+
+func machinesUpdated(pool *mcfgv1.MachineConfigPool) string {
+	return fmt.Sprintf("%d of %d machines updated", pool.Status.UpdatedMachineCount, pool.Status.MachineCount)
+}
+
+// describeDegraded says why a degraded pool is.
+func describeDegraded(pool *mcfgv1.MachineConfigPool) string {
+	c := poolDegraded(pool)
+	return strings.TrimSuffix(fmt.Sprintf("%s: %s", c.Type, c.Message), ": ")
 }
 
 // poolDegraded returns the most telling condition that is True of a pool that cannot go on, or nil.

@@ -118,3 +118,68 @@ func TestJudgePool(t *testing.T) {
 		})
 	}
 }
+
+func TestPoolAtRest(t *testing.T) {
+	type options = []func(*mcfgv1.MachineConfigPool)
+	for _, tc := range []struct {
+		reason string
+		pool   options
+		want   openshift.PoolProgress
+	}{
+		{"nothing to do", nil, openshift.PoolProgress{State: openshift.PoolUpdated, Message: "3 of 3 machines updated"}},
+		{
+			"some machines are updated", options{openshifttest.PoolTowards("4.18.2", 1)},
+			openshift.PoolProgress{State: openshift.PoolUpdating, Message: "1 of 3 machines updated"},
+		},
+		{
+			"a machine has joined", options{func(p *mcfgv1.MachineConfigPool) { p.Status.MachineCount = 4 }},
+			openshift.PoolProgress{State: openshift.PoolUpdating, Message: "3 of 4 machines updated"},
+		},
+		{
+			"all are counted, and the pool says that it is not done", options{openshifttest.PoolTowards("4.18.1", 3)},
+			openshift.PoolProgress{State: openshift.PoolUpdating, Message: "3 of 3 machines updated"},
+		},
+		{
+			"a new configuration that has not been taken up", options{func(p *mcfgv1.MachineConfigPool) { p.Spec.Configuration.Name = "new" }},
+			openshift.PoolProgress{State: openshift.PoolUpdating, Message: "a change has not reached its machines yet"},
+		},
+		{
+			"a change of the spec that has not been seen", options{func(p *mcfgv1.MachineConfigPool) { p.Generation++ }},
+			openshift.PoolProgress{State: openshift.PoolUpdating, Message: "a change has not reached its machines yet"},
+		},
+		{
+			"paused with a new configuration", options{openshifttest.PoolTowards("4.18.2", 1), openshifttest.PoolPaused()},
+			openshift.PoolProgress{State: openshift.PoolPaused, Message: "1 of 3 machines updated"},
+		},
+		{
+			"paused before any machine was counted anew",
+			options{func(p *mcfgv1.MachineConfigPool) { p.Spec.Configuration.Name = "new" }, openshifttest.PoolPaused()},
+			openshift.PoolProgress{State: openshift.PoolPaused, Message: "3 of 3 machines updated"},
+		},
+		{
+			"paused a moment ago, with nothing to do", options{openshifttest.PoolPaused(), func(p *mcfgv1.MachineConfigPool) { p.Generation++ }},
+			openshift.PoolProgress{State: openshift.PoolUpdated, Message: "3 of 3 machines updated"},
+		},
+		{
+			"a node is degraded", options{
+				openshifttest.PoolTowards("4.18.2", 1), openshifttest.PoolCondition(mcfgv1.MachineConfigPoolDegraded, ""),
+				openshifttest.PoolCondition(mcfgv1.MachineConfigPoolNodeDegraded, "Node worker-0 is reporting: disk full"),
+			},
+			openshift.PoolProgress{State: openshift.PoolDegraded, Message: "1 of 3 machines updated, NodeDegraded: Node worker-0 is reporting: disk full"},
+		},
+		{
+			"degraded with nothing to do", options{openshifttest.PoolCondition(mcfgv1.MachineConfigPoolRenderDegraded, "no such kernel type")},
+			openshift.PoolProgress{State: openshift.PoolDegraded, Message: "3 of 3 machines updated, RenderDegraded: no such kernel type"},
+		},
+		{
+			"degraded without a word, and paused", options{openshifttest.PoolPaused(), openshifttest.PoolCondition(mcfgv1.MachineConfigPoolDegraded, "")},
+			openshift.PoolProgress{State: openshift.PoolDegraded, Message: "3 of 3 machines updated, Degraded"},
+		},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			if got := openshift.PoolAtRest(openshifttest.Pool("worker", tc.pool...)); got != tc.want {
+				t.Errorf("got %+v, want %+v", got, tc.want)
+			}
+		})
+	}
+}

@@ -54,10 +54,10 @@ func (mr *MockCheckMockRecorder) Name() *gomock.Call {
 }
 
 // Run mocks base method.
-func (m *MockCheck) Run(arg0 context.Context, arg1 healthcheck.Request) ([]healthcheck.Finding, error) {
+func (m *MockCheck) Run(arg0 context.Context, arg1 healthcheck.Request) (healthcheck.Report, error) {
 	m.ctrl.T.Helper()
 	ret := m.ctrl.Call(m, "Run", arg0, arg1)
-	ret0, _ := ret[0].([]healthcheck.Finding)
+	ret0, _ := ret[0].(healthcheck.Report)
 	ret1, _ := ret[1].(error)
 	return ret0, ret1
 }

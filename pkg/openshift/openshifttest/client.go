@@ -4,9 +4,11 @@
 package openshifttest
 
 import (
+	apiserverv1 "github.com/openshift/api/apiserver/v1"
 	configv1 "github.com/openshift/api/config/v1"
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -22,7 +24,7 @@ import (
 func NewClientBuilder(index string, inWork client.IndexerFunc) *fake.ClientBuilder {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		corev1.AddToScheme, v1beta1.AddToScheme, configv1.Install, mcfgv1.Install,
+		corev1.AddToScheme, policyv1.AddToScheme, v1beta1.AddToScheme, apiserverv1.Install, configv1.Install, mcfgv1.Install,
 	} {
 		utilruntime.Must(add(scheme))
 	}

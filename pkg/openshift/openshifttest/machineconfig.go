@@ -92,13 +92,17 @@ func setPoolCondition(pool *mcfgv1.MachineConfigPool, t mcfgv1.MachineConfigPool
 	pool.Status.Conditions = append(pool.Status.Conditions, c)
 }
 
-// Node returns a node of that role with nothing to do.
+// Node returns a node of that role that is ready and has nothing to do.
 func Node(name, ofRole string, options ...func(*corev1.Node)) *corev1.Node {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{role + ofRole: ""}}}
 	NodeAnnotations(map[string]string{
 		"currentConfig": RenderedConfig(ofRole, "4.18.1"), "desiredConfig": RenderedConfig(ofRole, "4.18.1"), "state": "Done",
 		"desiredDrain": "uncordon-0", "lastAppliedDrain": "uncordon-0",
 	})(node)
+	NodeCondition(corev1.NodeMemoryPressure, corev1.ConditionFalse, "KubeletHasSufficientMemory", "kubelet has sufficient memory available")(node)
+	NodeCondition(corev1.NodeDiskPressure, corev1.ConditionFalse, "KubeletHasNoDiskPressure", "kubelet has no disk pressure")(node)
+	NodeCondition(corev1.NodePIDPressure, corev1.ConditionFalse, "KubeletHasSufficientPID", "kubelet has sufficient PID available")(node)
+	NodeCondition(corev1.NodeReady, corev1.ConditionTrue, "KubeletReady", "kubelet is posting ready status")(node)
 	for _, option := range options {
 		option(node)
 	}
@@ -120,4 +124,23 @@ func NodeAnnotations(annotations map[string]string) func(*corev1.Node) {
 			node.Annotations[mco+key] = value
 		}
 	}
+}
+
+// NodeCondition sets a condition of the node.
+func NodeCondition(t corev1.NodeConditionType, status corev1.ConditionStatus, reason, message string) func(*corev1.Node) {
+	return func(node *corev1.Node) {
+		c := corev1.NodeCondition{Type: t, Status: status, Reason: reason, Message: message, LastTransitionTime: installed, LastHeartbeatTime: installed}
+		for i := range node.Status.Conditions {
+			if node.Status.Conditions[i].Type == t {
+				node.Status.Conditions[i] = c
+				return
+			}
+		}
+		node.Status.Conditions = append(node.Status.Conditions, c)
+	}
+}
+
+// NodeCordoned makes the node take no pods.
+func NodeCordoned() func(*corev1.Node) {
+	return func(node *corev1.Node) { node.Spec.Unschedulable = true }
 }

@@ -1,0 +1,41 @@
+// SPDX-FileCopyrightText: The managed-upgrade-operator authors
+// SPDX-License-Identifier: Apache-2.0
+
+package healthcheck
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
+	"github.com/appuio/managed-upgrade-operator/pkg/monitoring"
+)
+
+// enabled tells whether a check that is on by default is on.
+func enabled(setting *bool) bool { return setting == nil || *setting }
+
+// unavailable is the report of a check to which Prometheus gave no answer.
+func unavailable(what string, config v1beta1.HealthChecks, err error) (Report, error) {
+	if config.WhenUnavailable == v1beta1.UnavailableIgnore && errors.Is(err, monitoring.ErrUnavailable) {
+		return Report{Notes: []string{fmt.Sprintf("%s not checked (whenUnavailable: Ignore): %s", what, err)}}, nil
+	}
+	return Report{}, err
+}
+
+// list names the first of several things and counts the rest.
+func list[S ~string](items []S) string {
+	const named = 3
+	var text strings.Builder
+	for i, item := range items {
+		if i == named {
+			fmt.Fprintf(&text, " and %d more", len(items)-named)
+			break
+		}
+		if i > 0 {
+			text.WriteString(", ")
+		}
+		text.WriteString(string(item))
+	}
+	return text.String()
+}
