@@ -24,6 +24,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 
+	"github.com/appuio/managed-upgrade-operator/pkg/monitoring"
 	"github.com/appuio/managed-upgrade-operator/pkg/operator"
 	"github.com/appuio/managed-upgrade-operator/pkg/upgrader"
 )
@@ -77,7 +78,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	logger.Info("Starting", "version", version, "namespace", o.operator.Namespace, "operatorNamespace", o.operator.OperatorNamespace)
+	logger.Info("Starting", "version", version, "namespace", o.operator.Namespace, "operatorNamespace", o.operator.OperatorNamespace,
+		"prometheus", o.operator.Monitoring.PrometheusURL, "alertmanager", o.operator.Monitoring.AlertmanagerURL)
 	if err := mgr.Start(ctx); err != nil {
 		return fmt.Errorf("run the manager: %w", err)
 	}
@@ -120,6 +122,14 @@ func parseFlags(args []string, stdout io.Writer) (options, error) {
 		"how long the leader tries to renew its lease before it gives up and exits")
 	fs.DurationVar(&o.operator.RetryPeriod, "leader-election-retry-period", operator.RetryPeriod,
 		"how often the lease is renewed or tried for")
+	fs.StringVar(&o.operator.Monitoring.PrometheusURL, "prometheus-url", monitoring.DefaultPrometheusURL,
+		"`URL` of Prometheus or Thanos, for health checks; empty if there is none")
+	fs.StringVar(&o.operator.Monitoring.AlertmanagerURL, "alertmanager-url", monitoring.DefaultAlertmanagerURL,
+		"`URL` of Alertmanager, which knows the silenced alerts; empty if there is none: then they count as the others do")
+	fs.StringVar(&o.operator.Monitoring.TokenFile, "monitoring-token-file", ifExists(monitoring.DefaultTokenFile),
+		"`file` with the bearer token for both, read anew for each request; empty for none, which is the default outside of a pod")
+	fs.StringVar(&o.operator.Monitoring.CAFile, "monitoring-ca-file", ifExists(monitoring.DefaultCAFile),
+		"`file` with the CA certificates of both, read anew when it changes; empty for those of the system, which is the default outside of OpenShift")
 	fs.StringVar(&o.logFormat, "log-format", "json", "json, or console for people")
 	fs.StringVar(&o.logLevel, "log-level", "info", "debug, info or error")
 	fs.BoolVar(&o.showVersion, "version", false, "print the version and exit")
@@ -173,6 +183,14 @@ func ownNamespace() string {
 		return "" // not in a pod: the flag is required
 	}
 	return strings.TrimSpace(string(data))
+}
+
+// ifExists returns the path if there is a file, else nothing.
+func ifExists(path string) string {
+	if _, err := os.Stat(path); err != nil {
+		return ""
+	}
+	return path
 }
 
 // newLogger returns a logger that writes one line for each decision.

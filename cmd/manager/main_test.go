@@ -18,14 +18,16 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/appuio/managed-upgrade-operator/pkg/monitoring"
 	"github.com/appuio/managed-upgrade-operator/pkg/operator"
 )
 
 // allFlags are those that the program promises.
 var allFlags = []string{
-	"health-probe-bind-address", "kubeconfig", "leader-elect", "leader-election-lease-duration",
-	"leader-election-renew-deadline", "leader-election-retry-period", "log-format", "log-level", "namespace",
-	"operator-namespace", "version",
+	"alertmanager-url", "health-probe-bind-address", "kubeconfig", "leader-elect", "leader-election-lease-duration",
+	"leader-election-renew-deadline", "leader-election-retry-period", "log-format", "log-level", "monitoring-ca-file",
+	"monitoring-token-file", "namespace",
+	"operator-namespace", "prometheus-url", "version",
 }
 
 func TestParseFlags(t *testing.T) {
@@ -33,6 +35,11 @@ func TestParseFlags(t *testing.T) {
 		operator: operator.Options{
 			Namespace: "own", OperatorNamespace: "own", HealthProbeAddress: ":8081", LeaderElection: true,
 			LeaseDuration: 137 * time.Second, RenewDeadline: 107 * time.Second, RetryPeriod: 26 * time.Second,
+			Monitoring: monitoring.Options{
+				PrometheusURL:   "https://thanos-querier.openshift-monitoring.svc:9091",
+				AlertmanagerURL: "https://alertmanager-main.openshift-monitoring.svc:9094",
+				TokenFile:       ifExists(monitoring.DefaultTokenFile), CAFile: ifExists(monitoring.DefaultCAFile),
+			},
 		},
 		logFormat: "json", logLevel: "info",
 	}
@@ -62,6 +69,11 @@ func TestParseFlags(t *testing.T) {
 		}), ""},
 		{"logs for people", []string{"-log-format", "console", "-log-level", "debug"}, with(func(o *options) {
 			o.logFormat, o.logLevel = "console", "debug"
+		}), ""},
+		{"another monitoring", []string{
+			"--prometheus-url=http://127.0.0.1:9090", "--alertmanager-url=", "--monitoring-token-file=/token", "--monitoring-ca-file=/ca.crt",
+		}, with(func(o *options) {
+			o.operator.Monitoring = monitoring.Options{PrometheusURL: "http://127.0.0.1:9090", TokenFile: "/token", CAFile: "/ca.crt"}
 		}), ""},
 		{"a quick election", []string{"--leader-election-lease-duration=3s", "--leader-election-renew-deadline=2s", "--leader-election-retry-period=1s"},
 			with(func(o *options) {
@@ -150,6 +162,9 @@ func TestRun(t *testing.T) {
 		{"an unknown flag", []string{"--pause"}, "", "flag provided but not defined: -pause"},
 		{"a wrong log format", []string{"--log-format=xml"}, "", `--log-format is "xml": want json or console`},
 		{"a wrong log level", []string{"--log-level=loud"}, "", `--log-level is "loud": want debug, info or error`},
+		{"a wrong URL", []string{"--prometheus-url=prometheus:9090", "--kubeconfig=" + kubeconfig}, "", "reach Prometheus: the URL does not begin with http:// or https://"},
+		{"a password in the URL", []string{"--alertmanager-url=https://a:b@c", "--kubeconfig=" + kubeconfig}, "", "reach Alertmanager: the URL contains a user or a password"},
+		{"no CA", []string{"--monitoring-ca-file=" + kubeconfig + ".crt", "--kubeconfig=" + kubeconfig}, "", kubeconfig + ".crt"},
 		{"no kubeconfig", []string{"--kubeconfig=" + kubeconfig + ".gone"}, "", "find the cluster: "},
 		{"no API server", []string{"--kubeconfig=" + kubeconfig}, "", "127.0.0.1:1"},
 	} {
@@ -166,6 +181,19 @@ func TestRun(t *testing.T) {
 				t.Errorf("printed %q, want %q", stdout.String(), tc.stdout)
 			}
 		})
+	}
+}
+
+func TestIfExists(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "token")
+	if got := ifExists(file); got != "" {
+		t.Errorf("got %q for a file that does not exist", got)
+	}
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := ifExists(file); got != file {
+		t.Errorf("got %q, want %q", got, file)
 	}
 }
 

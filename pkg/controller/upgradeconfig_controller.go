@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
+	"github.com/appuio/managed-upgrade-operator/pkg/healthcheck"
 	"github.com/appuio/managed-upgrade-operator/pkg/openshift"
 	"github.com/appuio/managed-upgrade-operator/pkg/planner"
 	"github.com/appuio/managed-upgrade-operator/pkg/schedule"
@@ -133,6 +134,9 @@ func (r *UpgradeConfigReconciler) plan(config *v1beta1.UpgradeConfig, facts plan
 	if _, err := r.Upgraders.Get(upgraderName(config.Spec.JobTemplate.Spec.Config)); err != nil {
 		return planner.Plan{}, ptr.To(v1beta1.NotReady(v1beta1.ReasonUnknownUpgrader, err.Error()))
 	}
+	if err := validateQueries(config.Spec.JobTemplate.Spec.Config); err != nil {
+		return planner.Plan{}, ptr.To(v1beta1.NotReady(v1beta1.ReasonInvalidQuery, err.Error()))
+	}
 	spec := config.Spec.Schedule
 	s, err := schedule.Parse(spec.Cron, spec.ISOWeek, spec.Location)
 	if err != nil {
@@ -143,6 +147,17 @@ func (r *UpgradeConfigReconciler) plan(config *v1beta1.UpgradeConfig, facts plan
 		return planner.Plan{}, ptr.To(v1beta1.NotReady(scheduleReason(err), err.Error()))
 	}
 	return plan, nil
+}
+
+// validateQueries looks at the queries of both health checks: hours before a window is better than in it.
+func validateQueries(config v1beta1.UpgradeJobConfig) error {
+	if err := healthcheck.Validate(config.PreUpgradeHealthChecks); err != nil {
+		return fmt.Errorf("preUpgradeHealthChecks.%w", err)
+	}
+	if err := healthcheck.Validate(config.PostUpgradeHealthChecks); err != nil {
+		return fmt.Errorf("postUpgradeHealthChecks.%w", err)
+	}
+	return nil
 }
 
 func scheduleReason(err error) string {

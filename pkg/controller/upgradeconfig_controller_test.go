@@ -137,6 +137,14 @@ func TestConfigConditions(t *testing.T) {
 		{"30 February", schedule("0 0 30 2 *", "", "UTC"), nil, v1beta1.ReasonNoNextSchedule, v1beta1.ReasonInvalidConfig, "", false},
 		{"an unknown upgrader", newConfig(func(c *v1beta1.UpgradeConfig) { c.Spec.JobTemplate.Spec.Config.Upgrader = "Custom" }), nil,
 			v1beta1.ReasonUnknownUpgrader, v1beta1.ReasonInvalidConfig, "known: OpenShift", false},
+		{"a query that is no PromQL", newConfig(func(c *v1beta1.UpgradeConfig) {
+			c.Spec.JobTemplate.Spec.Config.PreUpgradeHealthChecks.CustomQueries = []v1beta1.CustomQuery{{Query: "up"}, {Query: "up !="}}
+		}), []client.Object{newClusterVersion()}, v1beta1.ReasonInvalidQuery, v1beta1.ReasonInvalidConfig,
+			"preUpgradeHealthChecks.customQueries[1]: the query is not PromQL: ", false},
+		{"the same after the upgrade", newConfig(func(c *v1beta1.UpgradeConfig) {
+			c.Spec.JobTemplate.Spec.Config.PostUpgradeHealthChecks.CustomQueries = []v1beta1.CustomQuery{{Query: "1"}}
+		}), []client.Object{newClusterVersion()}, v1beta1.ReasonInvalidQuery, v1beta1.ReasonInvalidConfig,
+			"postUpgradeHealthChecks.customQueries[0]: the query returns a scalar, want a vector", false},
 		{"suspended", newConfig(func(c *v1beta1.UpgradeConfig) { c.Spec.Schedule.Suspend = true }), []client.Object{newClusterVersion()},
 			v1beta1.ReasonValid, v1beta1.ReasonSuspended, "spec.schedule.suspend", false},
 		{"in a suspension window", newConfig(), []client.Object{newClusterVersion(), freeze}, v1beta1.ReasonValid, v1beta1.ReasonSuspensionWindow, "freeze", false},

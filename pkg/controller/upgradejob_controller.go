@@ -26,6 +26,7 @@ import (
 
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
 	"github.com/appuio/managed-upgrade-operator/pkg/lifecycle"
+	"github.com/appuio/managed-upgrade-operator/pkg/monitoring"
 	"github.com/appuio/managed-upgrade-operator/pkg/openshift"
 	"github.com/appuio/managed-upgrade-operator/pkg/steps"
 	"github.com/appuio/managed-upgrade-operator/pkg/suspension"
@@ -34,11 +35,13 @@ import (
 
 // UpgradeJobReconciler leads UpgradeJobs through their life.
 type UpgradeJobReconciler struct {
-	Client    client.Client
-	Cluster   *openshift.Cluster
-	Upgraders *upgrader.Registry
-	Clock     clock.PassiveClock
-	Events    events.EventRecorder
+	Client  client.Client
+	Cluster *openshift.Cluster
+	// Monitoring asks Prometheus and Alertmanager.
+	Monitoring *monitoring.Client
+	Upgraders  *upgrader.Registry
+	Clock      clock.PassiveClock
+	Events     events.EventRecorder
 	// Namespace that the operator watches; empty for all. The lock of a job elsewhere cannot be judged.
 	Namespace string
 
@@ -141,9 +144,33 @@ func (p *pass) advance(ctx context.Context) (time.Duration, error) {
 		after, err := p.run(ctx, variant, facts.LockedBy)
 		return soonest(after, decision.After), err
 	case lifecycle.Wait:
+		before := p.job.Status.Blockers
 		lifecycle.SetWaiting(p.job, decision, p.now)
+		if variant != nil {
+			return soonest(decision.After, p.lookAhead(ctx, variant, before)), nil
+		}
 	}
 	return decision.After, nil
+}
+
+// lookAhead shows hours before the start what would hold the job up, so that people can mend it by day. It returns when
+// to look again.
+func (p *pass) lookAhead(ctx context.Context, variant upgrader.Upgrader, before []v1beta1.Blocker) time.Duration {
+	upgrade := &steps.Upgrade{Job: p.job, Now: p.now, Cluster: p.Cluster, Monitoring: p.Monitoring, Version: p.version}
+	preview, ok := steps.LookAhead(ctx, variant.Steps(), upgrade, before)
+	if !ok {
+		return 0
+	}
+	lifecycle.SetPreview(p.job, preview, p.now)
+	told := meta.FindStatusCondition(p.base.Status.Conditions, preview.Condition.Type)
+	switch healthy := preview.Condition.Status == metav1.ConditionTrue; {
+	case told != nil && told.Status == preview.Condition.Status:
+	case !healthy:
+		p.announce(corev1.EventTypeWarning, "PreflightUnhealthy", preview.Condition.Type, preview.Condition.Message)
+	case told != nil: // what was never sick is no news
+		p.announce(corev1.EventTypeNormal, "PreflightHealthy", preview.Condition.Type, preview.Condition.Message)
+	}
+	return preview.After
 }
 
 // run starts the job and runs its steps. From the first pass on the job holds the cluster's lock: a step takes it before
@@ -159,7 +186,8 @@ func (p *pass) run(ctx context.Context, variant upgrader.Upgrader, lockedBy stri
 	lifecycle.SetStarted(p.job, openshift.RunningVersion(p.version), p.now)
 
 	upgrade := &steps.Upgrade{
-		Job: p.job, Now: p.now, Cluster: p.Cluster, Version: p.version, LockedBy: lockedBy, Persist: p.persist,
+		Job: p.job, Now: p.now, Cluster: p.Cluster, Monitoring: p.Monitoring, Version: p.version,
+		LockedBy: lockedBy, Persist: p.persist,
 	}
 	result := steps.Run(ctx, variant.Steps(), upgrade)
 	outcome, ended := lifecycle.OutcomeOf(p.job, result)
@@ -267,8 +295,8 @@ func (r *UpgradeJobReconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Named("upgradejob").
 		For(&v1beta1.UpgradeJob{}, builder.WithPredicates(predicate.Or(
 			predicate.GenerationChangedPredicate{}, phaseChanged, deletionRequested))).
-		Watches(&configv1.ClusterVersion{}, r.runningJobs(clusterVersionTurned)).
-		Watches(&configv1.ClusterOperator{}, r.runningJobs(clusterOperatorTurned)).
-		Watches(&mcfgv1.MachineConfigPool{}, r.runningJobs(poolTurned)).
+		Watches(&configv1.ClusterVersion{}, r.awaitingJobs(clusterVersionTurned)).
+		Watches(&configv1.ClusterOperator{}, r.awaitingJobs(clusterOperatorTurned)).
+		Watches(&mcfgv1.MachineConfigPool{}, r.awaitingJobs(poolTurned)).
 		Complete(r)
 }

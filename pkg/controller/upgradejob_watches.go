@@ -28,13 +28,13 @@ var deletionRequested = predicate.Funcs{
 	},
 }
 
-// runningJobs maps an event of one of OpenShift's objects to the jobs that may have waited for it. An update that is
+// awaitingJobs maps an event of one of OpenShift's objects to the jobs that look at it. An update that is
 // no turn, such as one more updated machine, is looked at within progressInterval: during the roll of a big pool that
 // makes the difference between a pass in seconds and hundreds in each.
-func (r *UpgradeJobReconciler) runningJobs(turn func(before, after client.Object) bool) handler.EventHandler {
+func (r *UpgradeJobReconciler) awaitingJobs(turn func(before, after client.Object) bool) handler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
 	atOnce := func(ctx context.Context, q queue) {
-		for _, req := range r.running(ctx) {
+		for _, req := range r.awaiting(ctx, true) {
 			q.Add(req)
 		}
 	}
@@ -52,20 +52,21 @@ func (r *UpgradeJobReconciler) runningJobs(turn func(before, after client.Object
 				return // a look is on its way
 			}
 			nextLook = now.Add(progressInterval)
-			for _, req := range r.running(ctx) {
+			for _, req := range r.awaiting(ctx, false) {
 				q.AddAfter(req, progressInterval)
 			}
 		},
 	}
 }
 
-// running returns the jobs whose start has come and that are not finished.
-func (r *UpgradeJobReconciler) running(ctx context.Context) []ctrl.Request {
+// awaiting returns the jobs that are not finished and whose start has come; on request also those that tell meanwhile how
+// they would find the cluster.
+func (r *UpgradeJobReconciler) awaiting(ctx context.Context, early bool) []ctrl.Request {
 	jobs := &v1beta1.UpgradeJobList{}
 	now := r.Clock.Now()
 	return requestsFor(ctx, r.Client, jobs, "", func() []client.Object {
 		jobs.Items = slices.DeleteFunc(jobs.Items, func(job v1beta1.UpgradeJob) bool {
-			return job.Status.Phase.Finished() || job.Spec.StartAfter.After(now)
+			return job.Status.Phase.Finished() || (!early && job.Spec.StartAfter.After(now))
 		})
 		return pointers(jobs.Items)
 	})
@@ -81,12 +82,13 @@ func clusterVersionTurned(before, after client.Object) bool {
 		conditionsTurned(a.Status.Conditions, b.Status.Conditions)
 }
 
-// clusterOperatorTurned tells whether an operator became sick or well. What it is working on is progress.
+// clusterOperatorTurned tells whether an operator became sick or well, or an obstacle or none. What it is working on is
+// progress.
 func clusterOperatorTurned(before, after client.Object) bool {
 	a, b := before.(*configv1.ClusterOperator), after.(*configv1.ClusterOperator)
 	sickness := func(conditions []configv1.ClusterOperatorStatusCondition) []configv1.ClusterOperatorStatusCondition {
 		return slices.DeleteFunc(slices.Clone(conditions), func(c configv1.ClusterOperatorStatusCondition) bool {
-			return c.Type != configv1.OperatorAvailable && c.Type != configv1.OperatorDegraded
+			return c.Type != configv1.OperatorAvailable && c.Type != configv1.OperatorDegraded && c.Type != configv1.OperatorUpgradeable
 		})
 	}
 	return conditionsTurned(sickness(a.Status.Conditions), sickness(b.Status.Conditions))

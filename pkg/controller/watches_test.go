@@ -74,7 +74,7 @@ func TestClusterOperatorTurned(t *testing.T) {
 	operator := &configv1.ClusterOperator{ObjectMeta: metav1.ObjectMeta{Name: "etcd"}}
 	operator.Status.Conditions = []configv1.ClusterOperatorStatusCondition{
 		{Type: configv1.OperatorAvailable, Status: configv1.ConditionTrue}, {Type: configv1.OperatorProgressing, Status: configv1.ConditionFalse},
-		{Type: configv1.OperatorDegraded, Status: configv1.ConditionFalse},
+		{Type: configv1.OperatorDegraded, Status: configv1.ConditionFalse}, {Type: configv1.OperatorUpgradeable, Status: configv1.ConditionTrue},
 	}
 	set := func(i int, status configv1.ConditionStatus) func(*configv1.ClusterOperator) {
 		return func(co *configv1.ClusterOperator) { co.Status.Conditions[i].Status = status }
@@ -83,6 +83,7 @@ func TestClusterOperatorTurned(t *testing.T) {
 		{"not available any more", set(0, configv1.ConditionFalse), true},
 		{"progressing", set(1, configv1.ConditionTrue), false},
 		{"degraded", set(2, configv1.ConditionTrue), true},
+		{"not upgradeable any more", set(3, configv1.ConditionFalse), true},
 		{"degraded for another reason", func(co *configv1.ClusterOperator) { co.Status.Conditions[2].Reason = "Other" }, true},
 		{"other words", func(co *configv1.ClusterOperator) { co.Status.Conditions[2].Message = "other" }, false},
 		{"a version", func(co *configv1.ClusterOperator) {
@@ -142,7 +143,7 @@ func (q *queue) AddAfter(r ctrl.Request, after time.Duration) {
 	q.added[r.Name] = after
 }
 
-func TestOpenShiftWakesRunningJobs(t *testing.T) {
+func TestOpenShiftWakesJobs(t *testing.T) {
 	objects := []client.Object{
 		newJob("active", withPhase(v1beta1.PhaseActive)),
 		newJob("pending", withPhase(v1beta1.PhasePending)), // it waits for the lock
@@ -154,8 +155,8 @@ func TestOpenShiftWakesRunningJobs(t *testing.T) {
 	w := newWorld(t, objects...)
 	r := w.jobs()
 	turned := true
-	h := r.runningJobs(func(client.Object, client.Object) bool { return turned })
-	now := map[string]time.Duration{"active": 0, "pending": 0, "elsewhere": 0}
+	h := r.awaitingJobs(func(client.Object, client.Object) bool { return turned })
+	now := map[string]time.Duration{"active": 0, "pending": 0, "elsewhere": 0, "later": 0} // the last one tells how it would find the cluster
 	later := map[string]time.Duration{"active": progressInterval, "pending": progressInterval, "elsewhere": progressInterval}
 	for _, tc := range []struct {
 		reason string

@@ -182,6 +182,12 @@ func SetWaiting(job *v1beta1.UpgradeJob, d Decision, now time.Time) {
 	setCondition(job, v1beta1.NotStarted(d.Reason, d.Message), now)
 }
 
+// SetPreview records what the job would find if it started now, beside what it waits for.
+func SetPreview(job *v1beta1.UpgradeJob, p steps.Preview, now time.Time) {
+	job.Status.Blockers = append(job.Status.Blockers, p.Blockers[:min(len(p.Blockers), steps.MaxBlockers-len(job.Status.Blockers))]...)
+	setCondition(job, p.Condition, now)
+}
+
 // UnknownUpgrader is what holds up a job whose upgrader this operator does not know.
 func UnknownUpgrader(job *v1beta1.UpgradeJob) v1beta1.Blocker {
 	return v1beta1.Blocker{
@@ -212,6 +218,7 @@ func SetStarted(job *v1beta1.UpgradeJob, fromVersion string, now time.Time) {
 	if job.Status.Phase != v1beta1.PhasePaused {
 		job.Status.Phase = v1beta1.PhaseActive
 	}
+	meta.RemoveStatusCondition(&job.Status.Conditions, v1beta1.ConditionPreflightHealthy) // from now on the step tells
 	setCondition(job, v1beta1.Started("The job has started."), now)
 }
 

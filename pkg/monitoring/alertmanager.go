@@ -46,7 +46,7 @@ func (c *Client) askSilenced(ctx context.Context) ([]model.LabelSet, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ask Alertmanager: %w", err)
 	}
-	response, body, err := c.alertmanager.Do(ctx, request)
+	response, body, err := c.alertmanager.Do(ctx, request) //nolint:bodyclose // the client has read and closed it
 	if err == nil && response.StatusCode != http.StatusOK {
 		err = statusError(response.StatusCode)
 	}

@@ -37,9 +37,7 @@ func explain(server string, err error) error {
 	var answer *promv1.Error
 	var status statusError
 	var network net.Error
-	away := func(format string, args ...any) error {
-		return failure{server + " " + fmt.Sprintf(format, args...), true}
-	}
+	away := func(what string) error { return failure{server + " " + what, true} }
 	no := func(format string, args ...any) error {
 		return failure{server + " " + fmt.Sprintf(format, args...), false}
 	}

@@ -52,7 +52,9 @@ func TestQuery(t *testing.T) {
 			err: "Prometheus does not understand the query: 1:3: parse error: unexpected end of input"},
 		{reason: "a query that cannot be evaluated", answer: reply(422, `{"status":"error","errorType":"execution","error":"too many samples"}`),
 			err: "Prometheus answers with an error (execution): too many samples"},
-		{reason: "a redirect to somebody else", answer: func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "http://127.0.0.1:1/", http.StatusFound) },
+		{reason: "a redirect to somebody else", answer: func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "http://127.0.0.1:1/", http.StatusFound)
+		},
 			err: "Prometheus answers 302 Found"},
 		{reason: "no token", answer: reply(401, `Unauthorized`), err: "Prometheus answers 401 Unauthorized: the operator's service account may not ask it"},
 		{reason: "no permission", answer: reply(403, `Forbidden`), err: "Prometheus answers 403 Forbidden: the operator's service account may not ask it"},
@@ -175,15 +177,15 @@ func TestOneRequestPerQueryAndInterval(t *testing.T) {
 func TestParseQuery(t *testing.T) {
 	for query, want := range map[string]string{
 		`up{job=~"^argocd-.+$",namespace="syn"} != 1`: "",
-		`absent(up)`:                                  "",
-		`vector(1)`:                                   "",
-		`up{job="shop" != 1`:                          "the query is not PromQL: 1:",
-		`up != `:                                      "the query is not PromQL: ",
-		``:                                            "the query is not PromQL: ",
-		`rate(up)`:                                    "the query is not PromQL: ",
-		`1 + 1`:                                       "the query returns a scalar, want a vector",
-		`"text"`:                                      "the query returns a string, want a vector",
-		`up[5m]`:                                      "the query returns a range vector, want a vector",
+		`absent(up)`:         "",
+		`vector(1)`:          "",
+		`up{job="shop" != 1`: "the query is not PromQL: 1:",
+		`up != `:             "the query is not PromQL: ",
+		``:                   "the query is not PromQL: ",
+		`rate(up)`:           "the query is not PromQL: ",
+		`1 + 1`:              "the query returns a scalar, want a vector",
+		`"text"`:             "the query returns a string, want a vector",
+		`up[5m]`:             "the query returns a range vector, want a vector",
 	} {
 		switch err := monitoring.ParseQuery(query); {
 		case want == "" && err != nil:

@@ -13,9 +13,11 @@ import (
 	"net/http"
 	"time"
 
+	apiserverv1 "github.com/openshift/api/apiserver/v1"
 	configv1 "github.com/openshift/api/config/v1"
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -32,6 +34,7 @@ import (
 
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
 	"github.com/appuio/managed-upgrade-operator/pkg/controller"
+	"github.com/appuio/managed-upgrade-operator/pkg/monitoring"
 	"github.com/appuio/managed-upgrade-operator/pkg/openshift"
 	"github.com/appuio/managed-upgrade-operator/pkg/upgrader"
 )
@@ -65,6 +68,8 @@ type Options struct {
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
 	// Upgraders that jobs can choose. Required.
 	Upgraders *upgrader.Registry
+	// Monitoring says where Prometheus and Alertmanager are.
+	Monitoring monitoring.Options
 	// Clock tells the time. Required.
 	Clock clock.PassiveClock
 }
@@ -73,7 +78,7 @@ type Options struct {
 func NewScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		corev1.AddToScheme, v1beta1.AddToScheme, configv1.Install, mcfgv1.Install,
+		corev1.AddToScheme, policyv1.AddToScheme, v1beta1.AddToScheme, apiserverv1.Install, configv1.Install, mcfgv1.Install,
 	} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("build the scheme: %w", err)
@@ -92,6 +97,10 @@ func New(ctx context.Context, config *rest.Config, o Options) (ctrl.Manager, err
 	if err != nil {
 		return nil, err
 	}
+	watcher, err := monitoring.New(o.Monitoring)
+	if err != nil {
+		return nil, fmt.Errorf("build the client of the monitoring: %w", err)
+	}
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:                        scheme,
 		Controller:                    ctrlconfig.Controller{ReconciliationTimeout: passTimeout},
@@ -109,7 +118,7 @@ func New(ctx context.Context, config *rest.Config, o Options) (ctrl.Manager, err
 	if err != nil {
 		return nil, fmt.Errorf("build the manager: %w", explain(err))
 	}
-	if err := addReconcilers(ctx, mgr, o); err != nil {
+	if err := addReconcilers(ctx, mgr, watcher, o); err != nil {
 		return nil, explain(err)
 	}
 	if err := addProbes(mgr); err != nil {
@@ -153,7 +162,7 @@ var trimMachineConfig toolscache.TransformFunc = func(o any) (any, error) {
 	return o, nil
 }
 
-func addReconcilers(ctx context.Context, mgr ctrl.Manager, o Options) error {
+func addReconcilers(ctx context.Context, mgr ctrl.Manager, watcher *monitoring.Client, o Options) error {
 	if err := controller.SetupCache(ctx, mgr.GetCache()); err != nil {
 		return err
 	}
@@ -164,7 +173,8 @@ func addReconcilers(ctx context.Context, mgr ctrl.Manager, o Options) error {
 			Client: mgr.GetClient(), Cluster: cluster, Upgraders: o.Upgraders, Clock: o.Clock, Events: recorder,
 		},
 		"UpgradeJob": &controller.UpgradeJobReconciler{
-			Client: mgr.GetClient(), Cluster: cluster, Upgraders: o.Upgraders, Clock: o.Clock, Events: recorder, Namespace: o.Namespace,
+			Client: mgr.GetClient(), Cluster: cluster, Monitoring: watcher, Upgraders: o.Upgraders, Clock: o.Clock, Events: recorder,
+			Namespace: o.Namespace,
 		},
 		"UpgradeSuspensionWindow": &controller.UpgradeSuspensionWindowReconciler{
 			Client: mgr.GetClient(), Clock: o.Clock,

@@ -17,9 +17,11 @@ import (
 	"testing"
 	"time"
 
+	apiserverv1 "github.com/openshift/api/apiserver/v1"
 	configv1 "github.com/openshift/api/config/v1"
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
@@ -46,7 +48,10 @@ func TestNewScheme(t *testing.T) {
 		configv1.GroupVersion.WithKind("ClusterVersion"),
 		configv1.GroupVersion.WithKind("ClusterOperatorList"),
 		mcfgv1.GroupVersion.WithKind("MachineConfigPoolList"),
-		corev1.SchemeGroupVersion.WithKind("Node"),
+		corev1.SchemeGroupVersion.WithKind("NodeList"),
+		corev1.SchemeGroupVersion.WithKind("PodList"),
+		policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudgetList"),
+		apiserverv1.GroupVersion.WithKind("APIRequestCountList"),
 		{Group: "meta.k8s.io", Version: "v1", Kind: "PartialObjectMetadata"},
 	} {
 		if !scheme.Recognizes(kind) {

@@ -6,7 +6,9 @@ package steps
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
 	"github.com/appuio/managed-upgrade-operator/pkg/healthcheck"
@@ -19,16 +21,16 @@ const (
 )
 
 // ClusterHealthyBeforeUpgrade waits for a healthy cluster, and skips the job if it does not become healthy within
-// preUpgradeHealthChecks.timeout.
+// preUpgradeHealthChecks.timeout. It can be previewed.
 func ClusterHealthyBeforeUpgrade(checks ...healthcheck.Check) Step {
-	return clusterHealthy{
+	return clusterHealthyBefore{clusterHealthy{
 		condition: ConditionClusterHealthyBeforeUpgrade,
 		checks:    checks,
 		config:    func(c *v1beta1.UpgradeJobConfig) v1beta1.HealthChecks { return c.PreUpgradeHealthChecks },
 		tooLate: func(message string, blockers ...v1beta1.Blocker) Verdict {
 			return Skip(v1beta1.ReasonPreHealthCheckFailed, message, blockers...)
 		},
-	}
+	}}
 }
 
 // ClusterHealthyAfterUpgrade waits for a healthy cluster, and fails the job if it does not become healthy within
@@ -55,38 +57,81 @@ func (s clusterHealthy) Condition() string { return s.condition }
 
 func (s clusterHealthy) Run(ctx context.Context, u *Upgrade) (Verdict, error) {
 	config := s.config(&u.Job.Spec.Config)
-	findings := healthcheck.RunAll(ctx, s.checks, healthcheck.Request{
-		Config: config, Cluster: u.Cluster, Version: u.Version, Now: u.Now,
-	})
-	if len(findings) == 0 {
-		return Done("The cluster is healthy."), nil
+	report := s.look(ctx, u, config.Interval.Or(v1beta1.DefaultHealthCheckInterval))
+	if len(report.Findings) == 0 {
+		return Done(healthy(report)), nil
 	}
-
 	timeout := config.Timeout.Or(v1beta1.DefaultHealthCheckTimeout)
 	left := u.StepStarted(s.condition).Add(timeout).Sub(u.Now)
-	if left <= 0 {
-		return s.tooLate(fmt.Sprintf("The cluster did not become healthy within %s: %s", timeout, summary(findings)), blockersOf(findings)...), nil
+	if left <= 0 && !allFresh(report.Findings) {
+		return s.tooLate(fmt.Sprintf("The cluster did not become healthy within %s: %s", timeout, summary(report)), blockersOf(report.Findings)...), nil
 	}
-	for _, f := range findings {
-		if f.Recheck > 0 {
-			left = min(left, f.Recheck)
-		}
+	after := left
+	if report.Recheck > 0 && (left <= 0 || report.Recheck < left) {
+		after = report.Recheck
 	}
-	return Wait(left, v1beta1.ReasonUnhealthy, "The cluster is not healthy: "+summary(findings), blockersOf(findings)...), nil
+	return Wait(max(after, time.Millisecond), v1beta1.ReasonUnhealthy, unhealthy(report), blockersOf(report.Findings)...), nil
 }
 
-// summary names the first findings and counts the rest.
-func summary(findings []healthcheck.Finding) string {
+func (s clusterHealthy) look(ctx context.Context, u *Upgrade, maxAge time.Duration) healthcheck.Report {
+	request := healthcheck.Request{
+		Config: s.config(&u.Job.Spec.Config), Cluster: u.Cluster, Monitoring: u.Monitoring, Version: u.Version, Now: u.Now, MaxAge: maxAge,
+	}
+	if target, ok := u.Target(); ok {
+		request.Target = &target
+	}
+	return healthcheck.RunAll(ctx, s.checks, request)
+}
+
+// allFresh tells whether every finding may be a flap. Such findings do not end a job: they are given the time to go, or
+// to become serious.
+func allFresh(findings []healthcheck.Finding) bool {
+	return !slices.ContainsFunc(findings, func(f healthcheck.Finding) bool { return !f.Fresh })
+}
+
+type clusterHealthyBefore struct{ clusterHealthy }
+
+// Preview tells what the step would find now.
+func (s clusterHealthyBefore) Preview(ctx context.Context, u *Upgrade, maxAge time.Duration) Preview {
+	report := s.look(ctx, u, maxAge)
+	if len(report.Findings) == 0 {
+		return Preview{Condition: v1beta1.PreflightHealthy(healthy(report))}
+	}
+	return Preview{
+		Condition: v1beta1.PreflightUnhealthy(unhealthy(report)),
+		Blockers:  blockersOf(report.Findings),
+		After:     report.Recheck,
+	}
+}
+
+func healthy(r healthcheck.Report) string {
+	return "The cluster is healthy" + notes(r, "; ") + "."
+}
+
+func unhealthy(r healthcheck.Report) string {
+	return "The cluster is not healthy: " + summary(r)
+}
+
+// summary names the first findings, counts the rest, and says what was left out.
+func summary(r healthcheck.Report) string {
 	const named = 5
 	messages := make([]string, 0, named+1)
-	for i, f := range findings {
+	for i, f := range r.Findings {
 		if i == named {
-			messages = append(messages, fmt.Sprintf("and %d more", len(findings)-named))
+			messages = append(messages, fmt.Sprintf("and %d more", len(r.Findings)-named))
 			break
 		}
 		messages = append(messages, v1beta1.Truncate(f.Message, 160))
 	}
-	return strings.Join(messages, "; ")
+	return strings.Join(messages, "; ") + notes(r, ". Beside that: ")
+}
+
+// notes are the report's notes behind a separator; nothing where there are none.
+func notes(r healthcheck.Report, separator string) string {
+	if len(r.Notes) == 0 {
+		return ""
+	}
+	return separator + strings.Join(r.Notes, "; ")
 }
 
 func blockersOf(findings []healthcheck.Finding) []v1beta1.Blocker {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -23,18 +24,21 @@ import (
 
 // checkFinding returns a check that answers with these findings.
 func checkFinding(t *testing.T, name string, findings ...healthcheck.Finding) healthcheck.Check {
-	return checkAnswering(t, name, findings, nil)
+	return checkAnswering(t, name, healthcheck.Report{Findings: findings}, nil)
 }
 
-func checkAnswering(t *testing.T, name string, findings []healthcheck.Finding, err error) healthcheck.Check {
+func checkAnswering(t *testing.T, name string, report healthcheck.Report, err error) healthcheck.Check {
 	check := mocks.NewMockCheck(gomock.NewController(t))
 	check.EXPECT().Name().Return(name).AnyTimes()
-	check.EXPECT().Run(gomock.Any(), gomock.Any()).Return(findings, err).MinTimes(1)
+	check.EXPECT().Run(gomock.Any(), gomock.Any()).DoAndReturn(func(context.Context, healthcheck.Request) (healthcheck.Report, error) {
+		report.Findings = slices.Clone(report.Findings)
+		return report, err
+	}).MinTimes(1)
 	return check
 }
 
 func finding(object string) healthcheck.Finding {
-	return healthcheck.Finding{Check: "Nodes", Object: object, Reason: "Sick", Message: object + " is sick", ClearsWhen: object + " is well"}
+	return healthcheck.Finding{Object: object, Reason: "Sick", Message: object + " is sick", ClearsWhen: object + " is well"}
 }
 
 func TestClusterHealthy(t *testing.T) {
@@ -128,10 +132,10 @@ func TestClusterHealthyCountsFromWhenTheClusterBecameSick(t *testing.T) {
 // A cluster whose health is not known is not healthy.
 func TestClusterHealthyFailsClosed(t *testing.T) {
 	tc := stepCase{want: verdict{
-		outcome: steps.Running, reason: v1beta1.ReasonUnhealthy, after: 30 * time.Minute,
+		outcome: steps.Running, reason: v1beta1.ReasonUnhealthy, after: 30 * time.Second, // it is asked again
 		blockers: []string{"HealthCheckUnanswered "}, says: "Alerts cannot be answered: no route to host",
 	}}
-	tc.run(t, steps.ClusterHealthyBeforeUpgrade(checkFinding(t, "Nodes"), checkAnswering(t, "Alerts", nil, errors.New("no route to host"))))
+	tc.run(t, steps.ClusterHealthyBeforeUpgrade(checkFinding(t, "Nodes"), checkAnswering(t, "Alerts", healthcheck.Report{}, errors.New("no route to host"))))
 }
 
 func TestClusterHealthySummarizes(t *testing.T) {
@@ -152,6 +156,82 @@ func TestClusterHealthySummarizes(t *testing.T) {
 	}
 }
 
+// What cannot be watched is looked at again, within the time that is left.
+func TestClusterHealthyLooksAgain(t *testing.T) {
+	interval := func(d time.Duration) jobOption {
+		return func(job *v1beta1.UpgradeJob) {
+			job.Spec.Config.PreUpgradeHealthChecks.Interval = &v1beta1.Duration{Duration: d}
+		}
+	}
+	began := begun(steps.ConditionClusterHealthyBeforeUpgrade, 0)
+	polled := func(t *testing.T, findings ...healthcheck.Finding) healthcheck.Check {
+		check := mocks.NewMockCheck(gomock.NewController(t))
+		check.EXPECT().Name().Return("Alerts").AnyTimes()
+		check.EXPECT().Run(gomock.Any(), gomock.Any()).DoAndReturn(func(_ context.Context, r healthcheck.Request) (healthcheck.Report, error) {
+			return healthcheck.Report{Findings: findings, Recheck: r.MaxAge}, nil
+		})
+		return check
+	}
+	for _, tc := range []struct {
+		reason  string
+		job     []jobOption
+		after   time.Duration
+		watched []healthcheck.Finding
+		polled  []healthcheck.Finding
+		want    time.Duration
+	}{
+		{reason: "by default every 30 seconds", polled: []healthcheck.Finding{finding("Alert/a")}, want: 30 * time.Second},
+		{reason: "as configured", job: []jobOption{interval(7 * time.Second)}, polled: []healthcheck.Finding{finding("Alert/a")}, want: 7 * time.Second},
+		{reason: "sooner at the end", job: []jobOption{began}, after: 30*time.Minute - time.Second, polled: []healthcheck.Finding{finding("Alert/a")}, want: time.Second},
+		{reason: "not for what is watched", watched: []healthcheck.Finding{finding("ClusterOperator/a")}, want: 30 * time.Minute},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			(&stepCase{job: tc.job, after: tc.after, want: verdict{
+				outcome: steps.Running, reason: v1beta1.ReasonUnhealthy, after: tc.want, says: "The cluster is not healthy: ",
+				blockers: []string{"Sick " + append(tc.watched, tc.polled...)[0].Object},
+			}}).run(t, steps.ClusterHealthyBeforeUpgrade(checkFinding(t, "Operators", tc.watched...), polled(t, tc.polled...)))
+		})
+	}
+}
+
+// A flap of seconds does not end an upgrade.
+func TestClusterHealthyGivesAFlapTheTimeToGo(t *testing.T) {
+	flap, serious := finding("ClusterOperator/a"), finding("ClusterOperator/b")
+	flap.Fresh = true
+	late := []jobOption{begun(steps.ConditionClusterHealthyAfterUpgrade, 0)}
+	fresh := healthcheck.Report{Findings: []healthcheck.Finding{flap}, Recheck: 20 * time.Second}
+	for _, tc := range []struct {
+		reason string
+		report healthcheck.Report
+		want   verdict
+	}{
+		{"it may be a flap", fresh, verdict{
+			outcome: steps.Running, reason: v1beta1.ReasonUnhealthy, after: 20 * time.Second, blockers: []string{"Sick ClusterOperator/a"}, says: "ClusterOperator/a is sick",
+		}},
+		{"something else is not", healthcheck.Report{Findings: []healthcheck.Finding{flap, serious}, Recheck: 20 * time.Second}, verdict{
+			outcome: steps.Failed, reason: v1beta1.ReasonPostHealthCheckFailed, blockers: []string{"Sick ClusterOperator/a", "Sick ClusterOperator/b"}, says: "within 30m0s",
+		}},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			(&stepCase{job: late, after: time.Hour, want: tc.want}).run(t, steps.ClusterHealthyAfterUpgrade(checkAnswering(t, "Operators", tc.report, nil)))
+		})
+	}
+}
+
+// What was left out is said, whether the cluster is healthy or not.
+func TestClusterHealthySaysWhatWasLeftOut(t *testing.T) {
+	left := healthcheck.Report{Notes: []string{"2 alerts left out"}}
+	healthy := stepCase{want: verdict{outcome: steps.Completed, reason: "Completed", says: "The cluster is healthy; 2 alerts left out."}}
+	healthy.run(t, steps.ClusterHealthyBeforeUpgrade(checkAnswering(t, "Alerts", left, nil)))
+
+	left.Findings = []healthcheck.Finding{finding("Alert/a")}
+	sick := stepCase{want: verdict{
+		outcome: steps.Running, reason: v1beta1.ReasonUnhealthy, after: 30 * time.Minute, blockers: []string{"Sick Alert/a"},
+		says: "The cluster is not healthy: Alert/a is sick. Beside that: 2 alerts left out",
+	}}
+	sick.run(t, steps.ClusterHealthyBeforeUpgrade(checkAnswering(t, "Alerts", left, nil)))
+}
+
 // Each check sees the cluster of the pass, and the configuration of its own side of the upgrade.
 func TestClusterHealthyHandsTheRequestOn(t *testing.T) {
 	exclude := func(job *v1beta1.UpgradeJob) {
@@ -166,16 +246,19 @@ func TestClusterHealthyHandsTheRequestOn(t *testing.T) {
 		u := w.upgrade()
 		var got healthcheck.Request
 		check := mocks.NewMockCheck(gomock.NewController(t))
-		check.EXPECT().Run(gomock.Any(), gomock.Any()).DoAndReturn(func(_ context.Context, r healthcheck.Request) ([]healthcheck.Finding, error) {
+		check.EXPECT().Run(gomock.Any(), gomock.Any()).DoAndReturn(func(_ context.Context, r healthcheck.Request) (healthcheck.Report, error) {
 			got = r
-			return nil, nil
+			return healthcheck.Report{}, nil
 		})
 		steps.Run(t.Context(), []steps.Step{makeStep(check)}, u)
 		if diff := cmp.Diff([]string{name}, got.Config.ExcludeOperators); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
-		if got.Version != u.Version || got.Cluster != u.Cluster {
+		if got.Version != u.Version || got.Cluster != u.Cluster || got.Monitoring != u.Monitoring {
 			t.Errorf("%s: the check looks at another cluster", name)
+		}
+		if target, _ := u.Target(); got.Target == nil || *got.Target != target || !got.Now.Equal(u.Now) || got.MaxAge != 30*time.Second {
+			t.Errorf("%s: got target %v, now %s, answers at most %s old", name, got.Target, got.Now, got.MaxAge)
 		}
 	}
 }

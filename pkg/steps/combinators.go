@@ -21,3 +21,6 @@ func (s untilCommenced) Run(ctx context.Context, u *Upgrade) (Verdict, error) {
 	}
 	return s.Step.Run(ctx, u)
 }
+
+// Unwrap returns the step itself.
+func (s untilCommenced) Unwrap() Step { return s.Step }

@@ -114,7 +114,7 @@ func poolBlockers(ctx context.Context, u *Upgrade, condition string, pools []jud
 		if !named[name] {
 			continue
 		}
-		if len(blockers) == maxBlockers {
+		if len(blockers) == MaxBlockers {
 			break
 		}
 		does, _ := openshift.NodeInWork(&nodes[i])

@@ -199,24 +199,31 @@ func (r *recorder) record(c metav1.Condition, eventType string) {
 
 // Bounds of what is recorded, so that a sick cluster of thousands of nodes does not make an object that nobody reads.
 const (
-	maxBlockers             = 32
+	// MaxBlockers is how many blockers a job has at most, as its CRD says.
+	MaxBlockers             = 32
 	maxBlockerMessageLength = 512
 )
 
-// block records blockers, with the time since when each of them stands.
+// block records blockers.
 func (r *recorder) block(blockers []v1beta1.Blocker) {
-	blockers = blockers[:min(len(blockers), maxBlockers)]
+	r.upgrade.Job.Status.Blockers = bounded(blockers, r.before, r.upgrade.Now)
+}
+
+// bounded cuts blockers to what can be recorded, and gives each the time since when it stands: that of before if it
+// stood there.
+func bounded(blockers, before []v1beta1.Blocker, now time.Time) []v1beta1.Blocker {
+	blockers = blockers[:min(len(blockers), MaxBlockers)]
 	for i := range blockers {
 		b := &blockers[i]
 		b.Message = v1beta1.Truncate(b.Message, maxBlockerMessageLength)
-		b.Since = metav1.NewTime(r.upgrade.Now)
-		for j := range r.before {
-			if r.before[j].Code == b.Code && r.before[j].Object == b.Object {
-				b.Since = r.before[j].Since
+		b.Since = metav1.NewTime(now)
+		for j := range before {
+			if before[j].Code == b.Code && before[j].Object == b.Object {
+				b.Since = before[j].Since
 			}
 		}
 	}
-	r.upgrade.Job.Status.Blockers = blockers
+	return blockers
 }
 
 func (r *recorder) result(outcome Outcome, v Verdict) Result {

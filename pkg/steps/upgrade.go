@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
+	"github.com/appuio/managed-upgrade-operator/pkg/monitoring"
 	"github.com/appuio/managed-upgrade-operator/pkg/openshift"
 )
 
@@ -23,6 +24,8 @@ type Upgrade struct {
 	Now time.Time
 	// Cluster reads and writes OpenShift's objects.
 	Cluster *openshift.Cluster
+	// Monitoring asks Prometheus and Alertmanager.
+	Monitoring *monitoring.Client
 	// Version is ClusterVersion/version as this pass knows it: as read at its beginning, or as written since.
 	Version *configv1.ClusterVersion
 	// LockedBy says who else holds the cluster's lock; empty if it is free, or the job's.

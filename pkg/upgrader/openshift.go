@@ -17,13 +17,9 @@ type openShift struct{}
 func (openShift) Name() string { return "OpenShift" }
 
 func (openShift) Steps() []steps.Step {
-	checks := []healthcheck.Check{
-		healthcheck.ClusterVersionHealthy(),
-		healthcheck.DegradedOperators(),
-	}
 	return []steps.Step{
 		// A sick cluster is not touched: the update would begin, and hang half way.
-		steps.UntilCommenced(steps.ClusterHealthyBeforeUpgrade(checks...)),
+		steps.UntilCommenced(steps.ClusterHealthyBeforeUpgrade(append(stateOfCluster(), obstacles()...)...)),
 		// The version was pinned hours ago; by now its edge may be withdrawn, for a reason.
 		steps.UntilCommenced(steps.UpdateAvailable()),
 		// The point of no return: from here on the job is not skipped any more.
@@ -33,7 +29,28 @@ func (openShift) Steps() []steps.Step {
 		// The other machines are not waited for by the cluster-version operator.
 		steps.MachineConfigPoolsUpgraded(),
 		// An upgrade that left the cluster sick has not succeeded.
-		steps.ClusterHealthyAfterUpgrade(checks...),
+		steps.ClusterHealthyAfterUpgrade(stateOfCluster()...),
+	}
+}
+
+// stateOfCluster tells whether the cluster works as it should.
+func stateOfCluster() []healthcheck.Check {
+	return []healthcheck.Check{
+		healthcheck.ClusterVersionHealthy(),
+		healthcheck.DegradedOperators(),
+		healthcheck.MachineConfigPools(),
+		healthcheck.Nodes(),
+		healthcheck.CriticalAlerts(),
+		healthcheck.CustomQueries(),
+	}
+}
+
+// obstacles tells what a cluster that works would not survive an upgrade with, or not get through it.
+func obstacles() []healthcheck.Check {
+	return []healthcheck.Check{
+		healthcheck.Upgradeable(),
+		healthcheck.RemovedAPIs(),
+		healthcheck.PodDisruptionBudgets(),
 	}
 }
 
