@@ -61,6 +61,8 @@ func appoint(now time.Time) (appointment, error) {
 	a.change("schedule.isoWeek", &schedule.ISOWeek, week)
 	a.changes = append(a.changes, fmt.Sprintf("pinVersionWindow: %s instead of %s", pinWindow, config.Spec.PinVersionWindow))
 	config.Spec.PinVersionWindow.Duration = pinWindow
+	a.changes = append(a.changes, fmt.Sprintf("preUpgradeHealthChecks.interval: %s instead of %s", healthInterval, v1beta1.DefaultHealthCheckInterval))
+	config.Spec.JobTemplate.Spec.Config.PreUpgradeHealthChecks.Interval = &v1beta1.Duration{Duration: healthInterval}
 	return a, nil
 }
 

@@ -28,6 +28,7 @@ type demo struct {
 	// simulator has the error with which the simulated cluster ended.
 	simulator chan error
 	observer  *observer
+	trouble   trouble
 }
 
 // errInterrupted says that somebody ended the demo before the upgrade had ended.
@@ -62,7 +63,7 @@ func demonstrate(ctx context.Context, o options, s *screen) error {
 
 // start starts everything that the upgrade needs.
 func (d *demo) start(ctx context.Context, manager string, cluster sim.Scenario) error {
-	d.say("demo", plain, "starting a Kubernetes control plane")
+	d.say("demo", plain, "starting a Kubernetes control plane, Prometheus and Alertmanager")
 	var err error
 	if d.env, err = environment.Start(ctx, environment.Options{Progress: d.lines("demo", dim)}); err != nil {
 		return err
@@ -112,6 +113,9 @@ func (d *demo) startOperator(ctx context.Context, manager string) error {
 
 // upgrade applies the config and follows the upgrade to its end. It shows the job in any case.
 func (d *demo) upgrade(ctx context.Context, timeout time.Duration) error {
+	if err := d.cause(ctx); err != nil {
+		return err
+	}
 	a, err := appoint(time.Now())
 	if err != nil {
 		return err
@@ -148,6 +152,7 @@ func (d *demo) follow(ctx context.Context, timeout time.Duration, r *reporter, t
 		}
 		r.report(s, now)
 		times.take(s, now)
+		d.mend(s, now)
 		switch {
 		case s.job != nil && s.job.Status.Phase.Finished() && len(s.job.Finalizers) == 0:
 			return s, failure(s.job)

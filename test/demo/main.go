@@ -24,10 +24,12 @@ import (
 
 const usage = `Shows a whole upgrade, from the maintenance window to the last worker.
 
-It starts a Kubernetes control plane, simulates an OpenShift 4.18.1 cluster of 3
-masters and 6 workers that is offered 4.18.2, runs the operator as a process of
-its own with the permissions of deploy/, and applies an UpgradeConfig that is due
-in about a minute. Then it tells what happens, a line for each change:
+It starts a Kubernetes control plane, a Prometheus and an Alertmanager, simulates
+an OpenShift 4.18.1 cluster of 3 masters and 6 workers that is offered 4.18.2,
+runs the operator as a process of its own with the permissions of deploy/, and
+applies an UpgradeConfig that is due in about a minute. A critical alert fires,
+and holds the upgrade up until it is mended. It tells what happens, a line for
+each change:
 
   demo      what the demo itself does
   config    the UpgradeConfig: when the next job is created, and why none is

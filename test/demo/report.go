@@ -83,6 +83,10 @@ func (r *reporter) job(job *v1beta1.UpgradeJob, now time.Time) {
 		switch {
 		case c.Type == v1beta1.ConditionStarted:
 			subject, st = "job", plain
+		case c.Type == v1beta1.ConditionPreflightHealthy && c.Status == metav1.ConditionTrue:
+			subject, st = "job", good
+		case c.Type == v1beta1.ConditionPreflightHealthy:
+			subject = "job"
 		case c.Status == metav1.ConditionTrue:
 			st = good
 		}

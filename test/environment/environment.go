@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package environment sets the operator up as an administrator would: a real
-// control plane, the simulated OpenShift, everything of deploy/, and the operator
-// as a process of its own with the token of its service account. The end-to-end
+// control plane, the simulated OpenShift, a real Prometheus and a real
+// Alertmanager, everything of deploy/, and the operator as a process of its own
+// with the token of its service account. The end-to-end
 // tests, the benchmarks and the demo begin here.
 package environment
 
@@ -27,6 +28,7 @@ import (
 
 	"github.com/appuio/managed-upgrade-operator/pkg/operator"
 	"github.com/appuio/managed-upgrade-operator/test/controlplane"
+	"github.com/appuio/managed-upgrade-operator/test/monitoring"
 	"github.com/appuio/managed-upgrade-operator/test/openshift/sim"
 )
 
@@ -38,6 +40,8 @@ type Environment struct {
 	*controlplane.ControlPlane
 	// Client of an administrator, without a cache.
 	Client client.WithWatch
+	// Monitoring is the Prometheus and the Alertmanager that the operator asks, with no alert firing.
+	Monitoring *monitoring.Monitoring
 
 	dir string
 }
@@ -70,10 +74,19 @@ func Start(ctx context.Context, o Options) (*Environment, error) {
 		return nil, fmt.Errorf("start the control plane: %w", err)
 	}
 	e := &Environment{ControlPlane: cp}
+	e.Monitoring, err = monitoring.Start(ctx, monitoring.Options{Dir: e.Dir(), Progress: o.Progress})
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("start the monitoring: %w", err), cp.Stop())
+	}
 	if err := e.prepare(ctx); err != nil {
-		return nil, errors.Join(err, cp.Stop())
+		return nil, errors.Join(err, e.Stop())
 	}
 	return e, nil
+}
+
+// Stop ends everything, and returns once it is gone.
+func (e *Environment) Stop() error {
+	return errors.Join(e.Monitoring.Close(), e.ControlPlane.Stop())
 }
 
 func (e *Environment) prepare(ctx context.Context) error {
@@ -85,9 +98,11 @@ func (e *Environment) prepare(ctx context.Context) error {
 		return fmt.Errorf("make a folder for the operator: %w", err)
 	}
 	for _, file := range []string{
-		"namespace.yaml", "rbac/service_account.yaml", "rbac/cluster_role.yaml", "rbac/role.yaml", "rbac/leader_election_role.yaml",
+		"test/environment/testdata/openshift-monitoring.yaml",
+		"deploy/namespace.yaml", "deploy/rbac/service_account.yaml", "deploy/rbac/cluster_role.yaml", "deploy/rbac/role.yaml",
+		"deploy/rbac/leader_election_role.yaml", "deploy/rbac/monitoring.yaml",
 	} {
-		if err := e.ApplyFile(ctx, filepath.Join(Root(), "deploy", file)); err != nil {
+		if err := e.ApplyFile(ctx, filepath.Join(Root(), file)); err != nil {
 			return err
 		}
 	}

@@ -81,6 +81,7 @@ func (e *Environment) StartOperator(ctx context.Context, o OperatorOptions) (*Op
 	op := &Operator{probes: probes, log: &logBuffer{}, done: make(chan struct{})}
 	op.cmd = exec.Command(o.Binary, append([]string{
 		"--kubeconfig", kubeconfig, "--operator-namespace", Namespace, "--health-probe-bind-address", probes,
+		"--prometheus-url", e.Monitoring.Prometheus.URL(), "--alertmanager-url", e.Monitoring.Alertmanager.URL(),
 	}, o.Args...)...)
 	op.cmd.Env = append(os.Environ(), o.Env...)
 	op.cmd.Stdout, op.cmd.Stderr = op.log, op.log
