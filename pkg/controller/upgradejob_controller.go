@@ -59,7 +59,11 @@ func (r *UpgradeJobReconciler) Reconcile(ctx context.Context, req ctrl.Request) 
 	if wait := r.freshness.wait(job); wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
+	began := r.Clock.Now()
 	after, err := r.pass(ctx, job)
+	if after > 0 { // it counts from the beginning of the pass, which may have taken long
+		after = max(after-r.Clock.Now().Sub(began), time.Millisecond)
+	}
 	return r.retry.after(ctx, req, after, err), nil
 }
 

@@ -642,6 +642,25 @@ func TestDeadlinesAreNotLostToBackoff(t *testing.T) {
 	expectCondition(t, get(w, job).Status.Conditions, v1beta1.ConditionFailed, metav1.ConditionTrue, v1beta1.ReasonTimedOut, "2026-11-24T22:05:00Z", "no route to host")
 }
 
+// Something hangs for a while: what is to be done later is not done later still.
+func TestDeadlinesCountFromTheBeginningOfThePass(t *testing.T) {
+	job := newJob("weekly")
+	w := newWorld(t, newClusterVersion(), job)
+	takes := 3 * time.Second
+	w.register(waiting(func() (steps.Verdict, error) {
+		w.elapse(takes)
+		return steps.Wait(10*time.Second, "Waiting", "It waits."), nil
+	}))
+	r := w.jobs()
+	if result := w.reconcile(r, job); result.RequeueAfter != 7*time.Second {
+		t.Errorf("wakes after %s, want after what is left of 10s", result.RequeueAfter)
+	}
+	takes = time.Minute
+	if result := w.reconcile(r, job); result.RequeueAfter != time.Millisecond {
+		t.Errorf("wakes after %s, want at once", result.RequeueAfter)
+	}
+}
+
 func TestBackoffBeginsAnewAfterSuccess(t *testing.T) {
 	job := newJob("weekly")
 	var err error

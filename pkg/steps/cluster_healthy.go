@@ -57,12 +57,12 @@ func (s clusterHealthy) Condition() string { return s.condition }
 
 func (s clusterHealthy) Run(ctx context.Context, u *Upgrade) (Verdict, error) {
 	config := s.config(&u.Job.Spec.Config)
-	report := s.look(ctx, u, config.Interval.Or(v1beta1.DefaultHealthCheckInterval))
+	timeout := config.Timeout.Or(v1beta1.DefaultHealthCheckTimeout)
+	left := u.StepStarted(s.condition).Add(timeout).Sub(u.Now)
+	report := s.look(ctx, u, config.Interval.Or(v1beta1.DefaultHealthCheckInterval), left)
 	if len(report.Findings) == 0 {
 		return Done(healthy(report)), nil
 	}
-	timeout := config.Timeout.Or(v1beta1.DefaultHealthCheckTimeout)
-	left := u.StepStarted(s.condition).Add(timeout).Sub(u.Now)
 	if left <= 0 && !allFresh(report.Findings) {
 		return s.tooLate(fmt.Sprintf("The cluster did not become healthy within %s: %s", timeout, summary(report)), blockersOf(report.Findings)...), nil
 	}
@@ -73,7 +73,11 @@ func (s clusterHealthy) Run(ctx context.Context, u *Upgrade) (Verdict, error) {
 	return Wait(max(after, time.Millisecond), v1beta1.ReasonUnhealthy, unhealthy(report), blockersOf(report.Findings)...), nil
 }
 
-func (s clusterHealthy) look(ctx context.Context, u *Upgrade, maxAge time.Duration) healthcheck.Report {
+// look asks all checks, until the deadline that is so far away: a server that hangs must not make it late. At the
+// deadline itself there is a second.
+func (s clusterHealthy) look(ctx context.Context, u *Upgrade, maxAge, left time.Duration) healthcheck.Report {
+	ctx, cancel := context.WithTimeout(ctx, max(left, time.Second))
+	defer cancel()
 	request := healthcheck.Request{
 		Config: s.config(&u.Job.Spec.Config), Cluster: u.Cluster, Monitoring: u.Monitoring, Version: u.Version, Now: u.Now, MaxAge: maxAge,
 	}
@@ -93,7 +97,11 @@ type clusterHealthyBefore struct{ clusterHealthy }
 
 // Preview tells what the step would find now.
 func (s clusterHealthyBefore) Preview(ctx context.Context, u *Upgrade, maxAge time.Duration) Preview {
-	report := s.look(ctx, u, maxAge)
+	left := u.Job.Spec.StartAfter.Sub(u.Now)
+	if left <= 0 { // it waits for something else
+		left = healthcheck.Timeout
+	}
+	report := s.look(ctx, u, maxAge, left)
 	if len(report.Findings) == 0 {
 		return Preview{Condition: v1beta1.PreflightHealthy(healthy(report))}
 	}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/golang/mock/gomock"
@@ -214,6 +215,38 @@ func TestClusterHealthyGivesAFlapTheTimeToGo(t *testing.T) {
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			(&stepCase{job: late, after: time.Hour, want: tc.want}).run(t, steps.ClusterHealthyAfterUpgrade(checkAnswering(t, "Operators", tc.report, nil)))
+		})
+	}
+}
+
+// A server that hangs does not make the deadline late.
+func TestClusterHealthyDoesNotHangBeyondItsDeadline(t *testing.T) {
+	for _, tc := range []struct {
+		reason  string
+		after   time.Duration
+		takes   time.Duration
+		outcome steps.Outcome
+	}{
+		{"there is time", 0, healthcheck.Timeout, steps.Running},
+		{"the deadline is near", 30*time.Minute - 5*time.Second, 5 * time.Second, steps.Running},
+		{"it has come", 30 * time.Minute, time.Second, steps.Skipped},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				check := mocks.NewMockCheck(gomock.NewController(t))
+				check.EXPECT().Name().Return("Alerts").AnyTimes()
+				check.EXPECT().Run(gomock.Any(), gomock.Any()).DoAndReturn(func(ctx context.Context, _ healthcheck.Request) (healthcheck.Report, error) {
+					<-ctx.Done()
+					return healthcheck.Report{}, context.Cause(ctx)
+				})
+				w := newWorld(t, newJob(begun(steps.ConditionClusterHealthyBeforeUpgrade, 0)), openshifttest.ClusterVersion())
+				w.now = start.Add(tc.after)
+				began := time.Now()
+				result := w.pass(steps.ClusterHealthyBeforeUpgrade(check))
+				if took := time.Since(began); took != tc.takes || result.Outcome != tc.outcome {
+					t.Errorf("took %s and came to %d (%s), want %s, %d", took, result.Outcome, result.Message, tc.takes, tc.outcome)
+				}
+			})
 		})
 	}
 }
