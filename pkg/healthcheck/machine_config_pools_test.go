@@ -18,7 +18,7 @@ func TestMachineConfigPools(t *testing.T) {
 	updating := func(name string) healthcheck.Finding {
 		return healthcheck.Finding{
 			Check: "MachineConfigPools", Object: "MachineConfigPool/" + name, Reason: "MachineConfigPoolUpdating",
-			Message:    "MachineConfigPool " + name + " is updating: 2 of 3 machines updated",
+			Message:    "MachineConfigPool " + name + " is updating: 2 of 3 machines updated, 1 unavailable",
 			ClearsWhen: "every machine of MachineConfigPool " + name + " runs its configuration",
 		}
 	}

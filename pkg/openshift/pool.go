@@ -83,6 +83,8 @@ func PoolAtRest(pool *mcfgv1.MachineConfigPool) PoolProgress {
 		return PoolProgress{PoolUpdated, machines}
 	case counted && !updating: // they were counted before the change
 		return PoolProgress{PoolUpdating, "a change has not reached its machines yet"}
+	case st.UnavailableMachineCount > 0: // also those of the configuration: a pool is not updated while one is away
+		return PoolProgress{PoolUpdating, fmt.Sprintf("%s, %d unavailable", machines, st.UnavailableMachineCount)}
 	default:
 		return PoolProgress{PoolUpdating, machines}
 	}

@@ -129,7 +129,7 @@ func TestPoolAtRest(t *testing.T) {
 		{"nothing to do", nil, openshift.PoolProgress{State: openshift.PoolUpdated, Message: "3 of 3 machines updated"}},
 		{
 			"some machines are updated", options{openshifttest.PoolTowards("4.18.2", 1)},
-			openshift.PoolProgress{State: openshift.PoolUpdating, Message: "1 of 3 machines updated"},
+			openshift.PoolProgress{State: openshift.PoolUpdating, Message: "1 of 3 machines updated, 1 unavailable"},
 		},
 		{
 			"a machine has joined", options{func(p *mcfgv1.MachineConfigPool) { p.Status.MachineCount = 4 }},
@@ -137,7 +137,7 @@ func TestPoolAtRest(t *testing.T) {
 		},
 		{
 			"all are counted, and the pool says that it is not done", options{openshifttest.PoolTowards("4.18.1", 3)},
-			openshift.PoolProgress{State: openshift.PoolUpdating, Message: "3 of 3 machines updated"},
+			openshift.PoolProgress{State: openshift.PoolUpdating, Message: "3 of 3 machines updated, 1 unavailable"},
 		},
 		{
 			"a new configuration that has not been taken up", options{func(p *mcfgv1.MachineConfigPool) { p.Spec.Configuration.Name = "new" }},

@@ -19,6 +19,7 @@ import (
 
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
 	"github.com/appuio/managed-upgrade-operator/pkg/controller"
+	"github.com/appuio/managed-upgrade-operator/pkg/monitoring"
 	"github.com/appuio/managed-upgrade-operator/pkg/openshift"
 	"github.com/appuio/managed-upgrade-operator/pkg/operator"
 	"github.com/appuio/managed-upgrade-operator/pkg/upgrader"
@@ -153,8 +154,12 @@ func (b *bench) reconciler(ctx context.Context) (*controller.UpgradeJobReconcile
 	if err != nil {
 		return nil, err
 	}
+	watcher, err := monitoring.New(monitoring.Options{PrometheusURL: b.env.Monitoring.Prometheus.URL()})
+	if err != nil {
+		return nil, err
+	}
 	reconciler := &controller.UpgradeJobReconciler{
-		Client: shipped.GetClient(), Cluster: openshift.NewCluster(shipped.GetClient(), shipped.GetAPIReader()),
+		Client: shipped.GetClient(), Cluster: openshift.NewCluster(shipped.GetClient(), shipped.GetAPIReader()), Monitoring: watcher,
 		Upgraders: upgraders, Clock: clock.RealClock{}, Events: shipped.GetEventRecorder("bench"), Namespace: environment.Namespace,
 	}
 	// It is made ready by a second manager, which is not started either: the first one has a reconciler of that name.
