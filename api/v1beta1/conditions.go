@@ -40,6 +40,11 @@ func PreflightUnhealthy(message string) metav1.Condition {
 	return condition(ConditionPreflightHealthy, metav1.ConditionFalse, ReasonUnhealthy, message)
 }
 
+// PreflightUnknown is the condition of a job of which cannot be told what would hold it up.
+func PreflightUnknown(reason, message string) metav1.Condition {
+	return condition(ConditionPreflightHealthy, metav1.ConditionUnknown, reason, message)
+}
+
 // Started is the condition of a job that has started.
 func Started(message string) metav1.Condition {
 	return condition(ConditionStarted, metav1.ConditionTrue, ReasonStarted, message)

@@ -10,7 +10,7 @@ const (
 	// ConditionScheduling tells on an UpgradeConfig whether jobs are being created.
 	ConditionScheduling = "Scheduling"
 	// ConditionPreflightHealthy tells on an UpgradeJob that has not started whether the cluster is healthy enough to be
-	// upgraded. The start makes it obsolete and removes it: from then on the step tells.
+	// upgraded. The start, or the end of a job that never started, removes it: from then on the step or the outcome tells.
 	ConditionPreflightHealthy = "PreflightHealthy"
 	// ConditionStarted tells on an UpgradeJob whether it has started, and if not, why not.
 	ConditionStarted = "Started"
@@ -34,7 +34,7 @@ const (
 	ReasonInvalidLocation = "InvalidLocation"
 	// ReasonNoNextSchedule: the schedule never comes due.
 	ReasonNoNextSchedule = "NoNextSchedule"
-	// ReasonUnknownUpgrader: config.upgrader names no registered upgrader.
+	// ReasonUnknownUpgrader: config.upgrader names no registered upgrader. Also of PreflightHealthy and Started.
 	ReasonUnknownUpgrader = "UnknownUpgrader"
 	// ReasonInvalidSelector: a label selector cannot be parsed.
 	ReasonInvalidSelector = "InvalidSelector"

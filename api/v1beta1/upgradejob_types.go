@@ -143,7 +143,7 @@ type HealthChecks struct {
 
 	// interval is how often to look again at what cannot be watched, such as alerts, while an unhealthy cluster is waited for.
 	// +kubebuilder:default="30s"
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="must be at least 1s"
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') && duration(self) <= duration('10m')",message="must be at least 1s and at most 10m"
 	// +optional
 	Interval *Duration `json:"interval,omitempty"`
 
@@ -207,6 +207,7 @@ type HealthChecks struct {
 	// excludeNamespaces are left out of checkCriticalAlerts and checkPodDisruptionBudgets: alerts with such a value of the
 	// label namespace, and budgets in such a namespace.
 	// +kubebuilder:validation:MaxItems=100
+	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=63
 	// +listType=set
 	// +optional
@@ -215,6 +216,7 @@ type HealthChecks struct {
 	// excludeOperators are left out of checkDegradedOperators: names of ClusterOperators, or names of
 	// namespaces, which stand for the ClusterOperators that list them in relatedObjects.
 	// +kubebuilder:validation:MaxItems=100
+	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=253
 	// +listType=set
 	// +optional

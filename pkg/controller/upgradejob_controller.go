@@ -150,9 +150,7 @@ func (p *pass) advance(ctx context.Context) (time.Duration, error) {
 	case lifecycle.Wait:
 		before := p.job.Status.Blockers
 		lifecycle.SetWaiting(p.job, decision, p.now)
-		if variant != nil {
-			return soonest(decision.After, p.lookAhead(ctx, variant, before)), nil
-		}
+		return soonest(decision.After, p.lookAhead(ctx, variant, before)), nil
 	}
 	return decision.After, nil
 }
@@ -160,6 +158,11 @@ func (p *pass) advance(ctx context.Context) (time.Duration, error) {
 // lookAhead shows hours before the start what would hold the job up, so that people can mend it by day. It returns when
 // to look again.
 func (p *pass) lookAhead(ctx context.Context, variant upgrader.Upgrader, before []v1beta1.Blocker) time.Duration {
+	if variant == nil {
+		unknown := lifecycle.UnknownUpgrader(p.job)
+		lifecycle.SetPreview(p.job, steps.Preview{Condition: v1beta1.PreflightUnknown(unknown.Code, unknown.Message)}, p.now)
+		return 0
+	}
 	upgrade := &steps.Upgrade{Job: p.job, Now: p.now, Cluster: p.Cluster, Monitoring: p.Monitoring, Version: p.version}
 	preview, ok := steps.LookAhead(ctx, variant.Steps(), upgrade, before)
 	if !ok {

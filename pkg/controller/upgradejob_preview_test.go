@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
 	"github.com/appuio/managed-upgrade-operator/pkg/healthcheck"
@@ -106,6 +107,60 @@ func TestALockedOutJobLooksAheadToo(t *testing.T) {
 	if diff := cmp.Diff([]string{v1beta1.ReasonClusterLocked, "NodeNotReady"}, codes); diff != "" {
 		t.Errorf("blockers (-want +got):\n%s", diff)
 	}
+}
+
+// What was shown hours before does not stay on a job that never started.
+func TestAJobThatIsSkippedForgetsWhatItWouldHaveFound(t *testing.T) {
+	sick := &sickness{report: healthcheck.Report{Findings: []healthcheck.Finding{{Object: "Node/a", Reason: "NodeNotReady", Message: "Node a is not ready"}}}}
+	for _, tc := range []struct {
+		reason   string
+		objects  []client.Object
+		blockers []string
+	}{
+		{v1beta1.ReasonSuspended, []client.Object{newClusterVersion(), aFreeze()}, nil},
+		{v1beta1.ReasonExpired, []client.Object{newClusterVersion(lockedBy("elsewhere/other"))}, []string{v1beta1.ReasonClusterLocked}},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			job := newJob("weekly")
+			w := newWorld(t, append(tc.objects, job)...).register(looking(sick))
+			r := w.jobs()
+			for _, at := range []time.Duration{-time.Hour, 0, time.Hour + time.Second} {
+				w.clock.SetTime(startAfter.Add(at))
+				w.reconcile(r, job)
+			}
+			ended := get(w, job)
+			expectCondition(t, ended.Status.Conditions, v1beta1.ConditionSkipped, metav1.ConditionTrue, tc.reason)
+			if c := meta.FindStatusCondition(ended.Status.Conditions, v1beta1.ConditionPreflightHealthy); c != nil {
+				t.Errorf("it still says %s=%s: %s", c.Type, c.Status, c.Message)
+			}
+			var codes []string
+			for _, b := range ended.Status.Blockers {
+				codes = append(codes, b.Code)
+			}
+			if diff := cmp.Diff(tc.blockers, codes); diff != "" {
+				t.Errorf("blockers (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func aFreeze() client.Object {
+	return &v1beta1.UpgradeSuspensionWindow{
+		ObjectMeta: metav1.ObjectMeta{Name: "freeze", Namespace: namespace},
+		Spec: v1beta1.UpgradeSuspensionWindowSpec{
+			Start: metav1.NewTime(startAfter.Add(-time.Minute)), End: metav1.NewTime(startAfter.Add(2 * time.Hour)), JobSelector: &metav1.LabelSelector{},
+		},
+	}
+}
+
+// Hours before the start there is time to install the operator that knows the upgrader.
+func TestAPendingJobOfAnUnknownUpgraderTells(t *testing.T) {
+	job := newJob("weekly", withUpgrader("Custom"))
+	w := newWorld(t, newClusterVersion(), job).register(plain())
+	r := w.jobs()
+	w.clock.SetTime(startAfter.Add(-4 * time.Hour))
+	w.reconcile(r, job)
+	expectCondition(t, get(w, job).Status.Conditions, v1beta1.ConditionPreflightHealthy, metav1.ConditionUnknown, v1beta1.ReasonUnknownUpgrader, `"Custom"`)
 }
 
 // A job of an upgrader that does not look ahead has no such condition.

@@ -25,7 +25,7 @@ func manyAlerts(n int) http.HandlerFunc {
 		silenced = append(silenced, fmt.Sprintf(`{"labels":{%s,"prometheus":"openshift-monitoring/k8s"},"status":{"silencedBy":["1"]}}`, labels))
 	}
 	answers := map[string]string{
-		"/api/v1/query":  `{"status":"success","data":{"resultType":"vector","result":[` + strings.Join(series, ",") + `]}}`,
+		"/api/v1/query":  `{"status":"success","data":{"resultType":"vector","result":[{"metric":{},"value":[1,"1"]},` + strings.Join(series, ",") + `]}}`,
 		"/api/v2/alerts": `[` + strings.Join(silenced[:n-1], ",") + `]`,
 	}
 	return func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, answers[r.URL.Path]) }

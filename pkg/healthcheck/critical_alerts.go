@@ -19,10 +19,6 @@ import (
 // not keep the next one from going right.
 const OwnAlertPrefix = "ManagedUpgrade"
 
-// criticalAlertsQuery is the same for all configurations, so that they share one request: what a configuration leaves
-// out is left out here. ALERTS is what Prometheus records of its alerting rules.
-const criticalAlertsQuery = `ALERTS{alertstate="firing",severity="critical"}`
-
 // CriticalAlerts finds every alert of severity critical that is firing in Prometheus and not silenced in Alertmanager.
 // The alerts of one name are one finding.
 func CriticalAlerts() Check { return criticalAlerts{} }
@@ -35,7 +31,7 @@ func (criticalAlerts) Run(ctx context.Context, request Request) (Report, error) 
 	if !enabled(request.Config.CheckCriticalAlerts) {
 		return Report{}, nil
 	}
-	answer, err := request.Monitoring.Query(ctx, criticalAlertsQuery, request.Now, request.MaxAge)
+	answer, err := request.Monitoring.CriticalAlerts(ctx, request.Now, request.MaxAge)
 	if err != nil {
 		return unavailable("critical alerts", request.Config, err)
 	}
@@ -122,10 +118,9 @@ func (l leftOut) add(why string, alert model.LabelSet) {
 }
 
 // exclude returns the alerts that the configuration does not leave out.
-func (l leftOut) exclude(answer model.Vector, config v1beta1.HealthChecks) []model.LabelSet {
+func (l leftOut) exclude(alerts []model.LabelSet, config v1beta1.HealthChecks) []model.LabelSet {
 	var firing []model.LabelSet
-	for _, sample := range answer {
-		alert := model.LabelSet(sample.Metric)
+	for _, alert := range alerts {
 		name := string(alert[model.AlertNameLabel])
 		switch {
 		case strings.HasPrefix(name, OwnAlertPrefix):

@@ -5,7 +5,6 @@ package healthcheck
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -26,57 +25,72 @@ func (customQueries) Name() string { return "CustomQueries" }
 
 func (customQueries) Run(ctx context.Context, request Request) (Report, error) {
 	queries := request.Config.CustomQueries
-	findings, errs := make([]*Finding, len(queries)), make([]error, len(queries))
+	if len(queries) == 0 {
+		return Report{}, nil
+	}
+	report := Report{Recheck: request.MaxAge, Findings: invalidQueries(request.Config)}
+	// An empty answer counts only if Prometheus has data at all.
+	if _, err := request.Monitoring.CriticalAlerts(ctx, request.Now, request.MaxAge); err != nil {
+		away, err := unavailable("custom queries", request.Config, err)
+		report.Notes = away.Notes
+		return report, err
+	}
+	findings := make([]*Finding, len(queries))
 	var wg sync.WaitGroup
 	for i, q := range queries {
-		wg.Go(func() { findings[i], errs[i] = askCustom(ctx, request, i, q.Query) })
+		wg.Go(func() { findings[i] = askCustom(ctx, request, i, q.Query) })
 	}
 	wg.Wait()
-
-	report := Report{Recheck: request.MaxAge}
 	for _, f := range findings {
 		if f != nil {
 			report.Findings = append(report.Findings, *f)
 		}
 	}
-	for _, err := range errs {
-		if err == nil {
-			continue
-		}
-		// The first one will do: Prometheus is as far away for the others.
-		away, err := unavailable("custom queries", request.Config, err)
-		report.Notes = away.Notes
-		return report, err
-	}
 	return report, nil
 }
 
-// askCustom returns what a query finds, nil if that is nothing. The error means that Prometheus is not there.
-func askCustom(ctx context.Context, request Request, index int, query string) (*Finding, error) {
-	finding := &Finding{
-		Object:     fmt.Sprintf("CustomQuery/%d", index),
-		ClearsWhen: "the query is corrected, in a new job",
+// invalidQueries are findings of the queries that need not be asked.
+func invalidQueries(config v1beta1.HealthChecks) []Finding {
+	var findings []Finding
+	for i, q := range config.CustomQueries {
+		if err := monitoring.ParseQuery(q.Query); err != nil {
+			findings = append(findings, Finding{
+				Object:     queryObject(i),
+				Reason:     v1beta1.ReasonInvalidQuery,
+				Message:    fmt.Sprintf("custom query %s: %s", quote(q.Query), err),
+				ClearsWhen: "the query is corrected, in a new job",
+			})
+		}
 	}
-	if err := monitoring.ParseQuery(query); err != nil {
-		finding.Reason, finding.Message = v1beta1.ReasonInvalidQuery, fmt.Sprintf("custom query %s: %s", quote(query), err)
-		return finding, nil
+	return findings
+}
+
+// askCustom returns what a valid query finds, nil if that is nothing.
+func askCustom(ctx context.Context, request Request, index int, query string) *Finding {
+	if monitoring.ParseQuery(query) != nil {
+		return nil
 	}
 	samples, err := request.Monitoring.Query(ctx, query, request.Now, request.MaxAge)
 	switch {
-	case errors.Is(err, monitoring.ErrUnavailable) || ctx.Err() != nil:
-		return nil, err
-	case err != nil:
-		finding.Reason, finding.Message = CodeUnanswered, fmt.Sprintf("custom query %s: %s", quote(query), err)
-		finding.ClearsWhen = "the query gets an answer"
-		return finding, nil
+	case err != nil: // Prometheus was there a moment ago: whatever it is, it is about the query
+		return &Finding{
+			Object:     queryObject(index),
+			Reason:     CodeUnanswered,
+			Message:    fmt.Sprintf("custom query %s: %s", quote(query), err),
+			ClearsWhen: "the query gets an answer",
+		}
 	case len(samples) == 0:
-		return nil, nil
+		return nil
 	}
-	finding.Reason = "CustomQueryReturnedSamples"
-	finding.Message = fmt.Sprintf("custom query %s returns %s", quote(query), samplesText(samples))
-	finding.ClearsWhen = "the query returns nothing"
-	return finding, nil
+	return &Finding{
+		Object:     queryObject(index),
+		Reason:     "CustomQueryReturnedSamples",
+		Message:    fmt.Sprintf("custom query %s returns %s", quote(query), samplesText(samples)),
+		ClearsWhen: "the query returns nothing",
+	}
 }
+
+func queryObject(index int) string { return fmt.Sprintf("CustomQuery/%d", index) }
 
 // samplesText shows the first samples by their labels, with their values.
 func samplesText(samples model.Vector) string {

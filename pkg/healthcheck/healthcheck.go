@@ -116,7 +116,7 @@ func RunAll(ctx context.Context, checks []Check, request Request) Report {
 func run(ctx context.Context, check Check, request Request) Report {
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
-	report, err := check.Run(ctx, request)
+	report, err := runRecovered(ctx, check, request)
 	if err != nil {
 		report.Findings = append(report.Findings, Finding{
 			Reason:     CodeUnanswered,
@@ -131,4 +131,15 @@ func run(ctx context.Context, check Check, request Request) Report {
 		report.Findings[i].Check = check.Name()
 	}
 	return report
+}
+
+// runRecovered turns a panic into an error: a check that breaks must not end the operator, which would begin again and
+// break again.
+func runRecovered(ctx context.Context, check Check, request Request) (report Report, err error) {
+	defer func() {
+		if broken := recover(); broken != nil {
+			report, err = Report{}, fmt.Errorf("the check panicked: %v", broken)
+		}
+	}()
+	return check.Run(ctx, request)
 }

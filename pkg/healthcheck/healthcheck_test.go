@@ -98,6 +98,18 @@ func TestACheckWithoutAnAnswerIsAFinding(t *testing.T) {
 	}
 }
 
+// A check that breaks must not take the operator along.
+func TestACheckThatPanicsIsAFinding(t *testing.T) {
+	got := healthcheck.RunAll(t.Context(), []healthcheck.Check{
+		check(t, "Broken", func(context.Context, healthcheck.Request) (healthcheck.Report, error) { panic("no such index") }),
+		check(t, "Nodes", finds(finding("Nodes", "Node/a", "NotReady"))),
+	}, healthcheck.Request{})
+	want := []string{"Broken  HealthCheckUnanswered: Broken cannot be answered: the check panicked: no such index", "Nodes Node/a NotReady: ..."}
+	if diff := cmp.Diff(want, lines(got.Findings)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 // Two checks that wait for each other: one after the other they would not get an answer.
 func TestRunAllRunsChecksInParallel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

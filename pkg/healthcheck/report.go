@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
 	"github.com/appuio/managed-upgrade-operator/pkg/monitoring"
@@ -14,6 +15,15 @@ import (
 
 // enabled tells whether a check that is on by default is on.
 func enabled(setting *bool) bool { return setting == nil || *setting }
+
+// ripensAfter is how old a sickness is when it does not count as a flap any more.
+const ripensAfter = time.Minute
+
+// Ripens is how old a finding is when it is not Fresh any more: a minute, or half of the time in which the cluster has to
+// be healthy, if that is shorter.
+func Ripens(config v1beta1.HealthChecks) time.Duration {
+	return min(ripensAfter, config.Timeout.Or(v1beta1.DefaultHealthCheckTimeout)/2)
+}
 
 // unavailable is the report of a check to which Prometheus gave no answer.
 func unavailable(what string, config v1beta1.HealthChecks, err error) (Report, error) {

@@ -188,6 +188,17 @@ func SetPreview(job *v1beta1.UpgradeJob, p steps.Preview, now time.Time) {
 	setCondition(job, p.Condition, now)
 }
 
+// dropPreview takes back what the job would find: it has become clear, or does not matter any more. What it waited for
+// stays.
+func dropPreview(job *v1beta1.UpgradeJob) {
+	if !meta.RemoveStatusCondition(&job.Status.Conditions, v1beta1.ConditionPreflightHealthy) {
+		return
+	}
+	job.Status.Blockers = slices.DeleteFunc(job.Status.Blockers, func(b v1beta1.Blocker) bool {
+		return b.Code != v1beta1.ReasonClusterLocked && b.Code != v1beta1.ReasonUnknownUpgrader
+	})
+}
+
 // UnknownUpgrader is what holds up a job whose upgrader this operator does not know.
 func UnknownUpgrader(job *v1beta1.UpgradeJob) v1beta1.Blocker {
 	return v1beta1.Blocker{
@@ -218,13 +229,14 @@ func SetStarted(job *v1beta1.UpgradeJob, fromVersion string, now time.Time) {
 	if job.Status.Phase != v1beta1.PhasePaused {
 		job.Status.Phase = v1beta1.PhaseActive
 	}
-	meta.RemoveStatusCondition(&job.Status.Conditions, v1beta1.ConditionPreflightHealthy) // from now on the step tells
+	dropPreview(job)
 	setCondition(job, v1beta1.Started("The job has started."), now)
 }
 
 // Finish records the outcome of a job: a condition made by v1beta1.Succeeded, Failed or Skipped.
 func Finish(job *v1beta1.UpgradeJob, outcome metav1.Condition, now time.Time) {
 	noteFirstRequest(job, now)
+	dropPreview(job)
 	switch outcome.Type {
 	case v1beta1.ConditionSucceeded:
 		job.Status.Phase = v1beta1.PhaseSucceeded

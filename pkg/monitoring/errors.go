@@ -68,7 +68,8 @@ func explainAnswer(server string, answer *promv1.Error) error {
 	if answer.Type == promv1.ErrBadData {
 		return failure{server + " does not understand the query: " + answer.Msg, false}
 	}
-	return failure{fmt.Sprintf("%s answers with an error (%s): %s", server, answer.Type, answer.Msg), false}
+	const notReady promv1.ErrorType = "unavailable"
+	return failure{fmt.Sprintf("%s answers with an error (%s): %s", server, answer.Type, answer.Msg), answer.Type == notReady}
 }
 
 // statusError is the status of a response that is no success.

@@ -11,6 +11,7 @@ package monitoring
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"sync"
@@ -72,14 +73,15 @@ func New(o Options) (*Client, error) {
 		c.timeout = DefaultTimeout
 	}
 	if o.PrometheusURL != "" {
-		endpoint, err := newEndpoint(o.PrometheusURL, o)
+		// Thanos is told not to leave out what it cannot reach. Prometheus does not know the parameter and ignores it.
+		endpoint, err := newEndpoint(o.PrometheusURL, "partial_response=false", o)
 		if err != nil {
 			return nil, fmt.Errorf("reach Prometheus: %w", err)
 		}
 		c.prometheus = promv1.NewAPI(endpoint)
 	}
 	if o.AlertmanagerURL != "" {
-		endpoint, err := newEndpoint(o.AlertmanagerURL, o)
+		endpoint, err := newEndpoint(o.AlertmanagerURL, "", o)
 		if err != nil {
 			return nil, fmt.Errorf("reach Alertmanager: %w", err)
 		}
@@ -88,23 +90,28 @@ func New(o Options) (*Client, error) {
 	return c, nil
 }
 
-func newEndpoint(address string, o Options) (api.Client, error) {
-	if err := checkURL(address); err != nil {
+// newEndpoint returns a client that adds the parameters to each request.
+func newEndpoint(address, parameters string, o Options) (api.Client, error) {
+	u, err := parseURL(address)
+	if err != nil {
 		return nil, err
 	}
 	settings := promconfig.HTTPClientConfig{
 		TLSConfig:   promconfig.TLSConfig{CAFile: o.CAFile},
 		ProxyConfig: promconfig.ProxyConfig{ProxyFromEnvironment: true},
-		EnableHTTP2: true,
 	}
 	if o.TokenFile != "" {
+		if u.Scheme == "http" && !loopback(u.Hostname()) {
+			return nil, errors.New("the token would be sent in clear: use https, or no token file")
+		}
 		settings.Authorization = &promconfig.Authorization{Type: "Bearer", CredentialsFile: o.TokenFile}
 	}
 	transport, err := promconfig.NewRoundTripperFromConfig(settings, "monitoring")
 	if err != nil {
 		return nil, err
 	}
-	client, err := api.NewClient(api.Config{Address: address, Client: &http.Client{
+	u.RawQuery = parameters
+	client, err := api.NewClient(api.Config{Address: u.String(), Client: &http.Client{
 		Transport: bounded{transport},
 		// A redirect leads to somebody else, who would be handed the token.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -115,20 +122,25 @@ func newEndpoint(address string, o Options) (api.Client, error) {
 	return strict{client}, nil
 }
 
-// checkURL explains what is wrong with an address. It never repeats it: it may contain a password.
-func checkURL(address string) error {
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || (ip != nil && ip.IsLoopback())
+}
+
+// parseURL explains what is wrong with an address. It never repeats it: it may contain a password.
+func parseURL(address string) (*url.URL, error) {
 	u, err := url.Parse(address)
 	switch {
 	case err != nil:
-		return errors.New("the URL cannot be parsed")
+		return nil, errors.New("the URL cannot be parsed")
 	case u.User != nil:
-		return errors.New("the URL contains a user or a password: use a token file")
+		return nil, errors.New("the URL contains a user or a password: use a token file")
 	case u.Scheme != "http" && u.Scheme != "https":
-		return errors.New("the URL does not begin with http:// or https://")
+		return nil, errors.New("the URL does not begin with http:// or https://")
 	case u.Host == "":
-		return errors.New("the URL has no host")
+		return nil, errors.New("the URL has no host")
 	case u.RawQuery != "" || u.Fragment != "":
-		return errors.New("the URL has a query or a fragment")
+		return nil, errors.New("the URL has a query or a fragment")
 	}
-	return nil
+	return u, nil
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/common/model"
 
 	"github.com/appuio/managed-upgrade-operator/pkg/monitoring"
 )
@@ -32,8 +33,9 @@ func TestQuery(t *testing.T) {
 		{reason: "information about the query is no warning", answer: reply(200, `{"status":"success","infos":["might not be a counter"],"data":{"resultType":"vector","result":[]}}`)},
 
 		// What is no answer must never look like an empty one.
-		{reason: "a warning", answer: reply(200, `{"status":"success","warnings":["store a is away","b too"],"data":{"resultType":"vector","result":[]}}`),
-			err: "the answer of Prometheus may be incomplete: store a is away; b too"},
+		{reason: "a warning", answer: reply(200, `{"status":"success","warnings":["store b is away","store a is away","store b is away"],"data":{"resultType":"vector","result":[]}}`),
+			err: "the answer of Prometheus may be incomplete: store a is away; store b is away"},
+		{reason: "information that Thanos calls a warning", answer: reply(200, `{"status":"success","warnings":["PromQL info: metric might not be a counter"],"data":{"resultType":"vector","result":[]}}`)},
 		{reason: "an error with status 200", answer: reply(200, `{"status":"error","errorType":"internal","error":"expanding series: no"}`),
 			err: "Prometheus answers with an error (internal): expanding series: no"},
 		{reason: "an error with a result", answer: reply(200, `{"status":"error","errorType":"internal","error":"no","data":{"resultType":"vector","result":[]}}`),
@@ -59,10 +61,15 @@ func TestQuery(t *testing.T) {
 		{reason: "no token", answer: reply(401, `Unauthorized`), err: "Prometheus answers 401 Unauthorized: the operator's service account may not ask it"},
 		{reason: "no permission", answer: reply(403, `Forbidden`), err: "Prometheus answers 403 Forbidden: the operator's service account may not ask it"},
 		{reason: "no such path", answer: reply(404, `404 page not found`), err: "Prometheus answers 404 Not Found"},
+		{reason: "it could not evaluate the query in time", answer: reply(503, `{"status":"error","errorType":"timeout","error":"query timed out in expression evaluation"}`),
+			err: "Prometheus answers with an error (timeout): query timed out in expression evaluation"},
+		{reason: "something broke in it", answer: reply(500, `{"status":"error","errorType":"internal","error":"mmap"}`), err: "Prometheus answers with an error (internal): mmap"},
 		{reason: "a panic behind a proxy", answer: reply(500, `oops`), err: "Prometheus answers 500 Internal Server Error"},
 
 		// What means that it is not there.
 		{reason: "nobody behind the gateway", answer: reply(503, `<html>Application is not available</html>`), err: "Prometheus answers 503 Service Unavailable", unavailable: true},
+		{reason: "it is not ready", answer: reply(503, `{"status":"error","errorType":"unavailable","error":"TSDB not ready"}`),
+			err: "Prometheus answers with an error (unavailable): TSDB not ready", unavailable: true},
 		{reason: "a bad gateway", answer: reply(502, ``), err: "Prometheus answers 502 Bad Gateway", unavailable: true},
 		{reason: "a gateway that waited in vain", answer: reply(504, ``), err: "Prometheus answers 504 Gateway Timeout", unavailable: true},
 		{reason: "it hangs up", answer: hangUp, err: "Prometheus does not answer: connection closed", unavailable: true},
@@ -171,6 +178,35 @@ func TestOneRequestPerQueryAndInterval(t *testing.T) {
 	}
 	if diff := cmp.Diff(map[string]int{"a": 3, "b": 2}, got); diff != "" {
 		t.Errorf("requests (-want +got):\n%s", diff)
+	}
+}
+
+// Thanos answers with nothing when every Prometheus is gone, and so does a Prometheus that has just begun.
+func TestCriticalAlertsNeedAProofOfLife(t *testing.T) {
+	const alive, firing = `{"metric":{},"value":[1,"1"]}`, `{"metric":{"__name__":"ALERTS","alertname":"EtcdDown"},"value":[1,"1"]}`
+	for _, tc := range []struct {
+		reason string
+		answer http.HandlerFunc
+		want   []model.LabelSet
+		err    string
+	}{
+		{"healthy", vector(alive), []model.LabelSet{}, ""},
+		{"an alert", vector(firing + "," + alive), []model.LabelSet{{"__name__": "ALERTS", "alertname": "EtcdDown"}}, ""},
+		{"no data at all", vector(""), nil, "Prometheus answers, but has no data"},
+		{"old alerts alone", vector(firing), nil, "Prometheus answers, but has no data"},
+		{"away", reply(502, ""), nil, "Prometheus answers 502 Bad Gateway"},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			s := serve(t, tc.answer)
+			got, err := newClient(t, monitoring.Options{PrometheusURL: s.URL}).CriticalAlerts(t.Context(), noon, time.Minute)
+			expect(t, err, tc.err, true)
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if got := s.seen()[0].form["partial_response"]; len(got) == 0 || got[0] != "false" {
+				t.Errorf("Thanos may answer with a part: partial_response is %q", got)
+			}
+		})
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"net/http"
 
 	"github.com/prometheus/client_golang/api"
+	promv1 "github.com/prometheus/client_golang/api/prometheus/v1"
 )
 
 // maxResponseBytes bounds what is read of a response: 50,000 alerts take about 25 MB.
@@ -45,6 +46,11 @@ func (s strict) Do(ctx context.Context, request *http.Request) (*http.Response, 
 		return response, body, nil
 	case http.StatusBadRequest, http.StatusUnprocessableEntity: // how Prometheus answers a query that it cannot evaluate
 		return response, body, nil
+	case http.StatusInternalServerError, http.StatusServiceUnavailable:
+		if own := ownError(body); own != nil { // Prometheus itself says so, and no gateway before it
+			return response, body, own
+		}
+		return response, body, statusError(response.StatusCode)
 	default: // client_golang looks at the response all the same, and tries again where POST is not allowed
 		return response, body, statusError(response.StatusCode)
 	}
@@ -73,6 +79,19 @@ func statusOf(body []byte) (string, bool) {
 		}
 	}
 	return "", true
+}
+
+// ownError returns the error of Prometheus's API in a response, nil if there is none.
+func ownError(body []byte) error {
+	var answer struct {
+		Status    string           `json:"status"`
+		ErrorType promv1.ErrorType `json:"errorType"`
+		Error     string           `json:"error"`
+	}
+	if json.Unmarshal(body, &answer) != nil || answer.Status != "error" {
+		return nil
+	}
+	return &promv1.Error{Type: answer.ErrorType, Msg: answer.Error}
 }
 
 // tooLong tells whether a response was cut off by bounded.

@@ -25,6 +25,7 @@ const (
 func ClusterHealthyBeforeUpgrade(checks ...healthcheck.Check) Step {
 	return clusterHealthyBefore{clusterHealthy{
 		condition: ConditionClusterHealthyBeforeUpgrade,
+		before:    true,
 		checks:    checks,
 		config:    func(c *v1beta1.UpgradeJobConfig) v1beta1.HealthChecks { return c.PreUpgradeHealthChecks },
 		tooLate: func(message string, blockers ...v1beta1.Blocker) Verdict {
@@ -48,6 +49,7 @@ func ClusterHealthyAfterUpgrade(checks ...healthcheck.Check) Step {
 
 type clusterHealthy struct {
 	condition string
+	before    bool // the upgrade
 	checks    []healthcheck.Check
 	config    func(*v1beta1.UpgradeJobConfig) v1beta1.HealthChecks
 	tooLate   func(message string, blockers ...v1beta1.Blocker) Verdict
@@ -59,24 +61,55 @@ func (s clusterHealthy) Run(ctx context.Context, u *Upgrade) (Verdict, error) {
 	config := s.config(&u.Job.Spec.Config)
 	timeout := config.Timeout.Or(v1beta1.DefaultHealthCheckTimeout)
 	left := u.StepStarted(s.condition).Add(timeout).Sub(u.Now)
-	report := s.look(ctx, u, config.Interval.Or(v1beta1.DefaultHealthCheckInterval), left)
+	report := s.judge(ctx, u, left)
 	if len(report.Findings) == 0 {
 		return Done(healthy(report)), nil
 	}
-	if left <= 0 && !allFresh(report.Findings) {
+	// What may be a flap is given the time to go, or to become serious, but no more than that: the next flap is none.
+	patience := left
+	if allFresh(report.Findings) {
+		patience += healthcheck.Ripens(config)
+	}
+	if patience <= 0 {
 		return s.tooLate(fmt.Sprintf("The cluster did not become healthy within %s: %s", timeout, summary(report)), blockersOf(report.Findings)...), nil
 	}
-	after := left
-	if report.Recheck > 0 && (left <= 0 || report.Recheck < left) {
-		after = report.Recheck
+	after := patience
+	if left > 0 {
+		after = left
 	}
-	return Wait(max(after, time.Millisecond), v1beta1.ReasonUnhealthy, unhealthy(report), blockersOf(report.Findings)...), nil
+	if report.Recheck > 0 {
+		after = min(after, report.Recheck)
+	}
+	return Wait(after, v1beta1.ReasonUnhealthy, unhealthy(report), blockersOf(report.Findings)...), nil
 }
 
-// look asks all checks, until the deadline that is so far away: a server that hangs must not make it late. At the
-// deadline itself there is a second.
-func (s clusterHealthy) look(ctx context.Context, u *Upgrade, maxAge, left time.Duration) healthcheck.Report {
-	ctx, cancel := context.WithTimeout(ctx, max(left, time.Second))
+// decisiveAge is how old an answer may be that lets an upgrade go on: as old as what Prometheus scrapes.
+const decisiveAge = 30 * time.Second
+
+// judge looks at the cluster. While it is waited for, what cannot be watched is asked for once in an interval. But an
+// upgrade does not go on because of what was true a whole interval ago, and no job ends because of it.
+func (s clusterHealthy) judge(ctx context.Context, u *Upgrade, left time.Duration) healthcheck.Report {
+	config := s.config(&u.Job.Spec.Config)
+	interval := config.Interval.Or(v1beta1.DefaultHealthCheckInterval)
+	if left <= 0 { // an answer since the deadline
+		return s.look(ctx, u, min(interval, max(-left, time.Nanosecond)), healthcheck.Timeout)
+	}
+	limit := left
+	if !u.Commenced() {
+		if window := u.CommenceBefore().Sub(u.Now); window > 0 { // a look that takes long must not end after the window
+			limit = min(limit, window)
+		}
+	}
+	report := s.look(ctx, u, interval, limit)
+	if len(report.Findings) == 0 && interval > decisiveAge {
+		report = s.look(ctx, u, decisiveAge, limit)
+	}
+	return report
+}
+
+// look asks all checks, and gives them so much time in all. Answers of what cannot be watched may be as old as maxAge.
+func (s clusterHealthy) look(ctx context.Context, u *Upgrade, maxAge, limit time.Duration) healthcheck.Report {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	request := healthcheck.Request{
 		Config: s.config(&u.Job.Spec.Config), Cluster: u.Cluster, Monitoring: u.Monitoring, Version: u.Version, Now: u.Now, MaxAge: maxAge,
@@ -84,11 +117,27 @@ func (s clusterHealthy) look(ctx context.Context, u *Upgrade, maxAge, left time.
 	if target, ok := u.Target(); ok {
 		request.Target = &target
 	}
-	return healthcheck.RunAll(ctx, s.checks, request)
+	report := healthcheck.RunAll(ctx, s.checks, request)
+	if s.before {
+		report.Findings = append(report.Findings, invalidLater(&u.Job.Spec.Config)...)
+	}
+	return report
 }
 
-// allFresh tells whether every finding may be a flap. Such findings do not end a job: they are given the time to go, or
-// to become serious.
+// invalidLater finds before the upgrade what could not be asked after it.
+func invalidLater(config *v1beta1.UpgradeJobConfig) []healthcheck.Finding {
+	err := healthcheck.Validate(config.PostUpgradeHealthChecks)
+	if err == nil {
+		return nil
+	}
+	return []healthcheck.Finding{{
+		Reason:     v1beta1.ReasonInvalidQuery,
+		Message:    "postUpgradeHealthChecks." + err.Error(),
+		ClearsWhen: "the query is corrected, in a new job",
+	}}
+}
+
+// allFresh tells whether every finding may be a flap.
 func allFresh(findings []healthcheck.Finding) bool {
 	return !slices.ContainsFunc(findings, func(f healthcheck.Finding) bool { return !f.Fresh })
 }
@@ -97,18 +146,18 @@ type clusterHealthyBefore struct{ clusterHealthy }
 
 // Preview tells what the step would find now.
 func (s clusterHealthyBefore) Preview(ctx context.Context, u *Upgrade, maxAge time.Duration) Preview {
-	left := u.Job.Spec.StartAfter.Sub(u.Now)
-	if left <= 0 { // it waits for something else
-		left = healthcheck.Timeout
+	limit := u.Job.Spec.StartAfter.Sub(u.Now)
+	if limit <= 0 { // it waits for something else
+		limit = healthcheck.Timeout
 	}
-	report := s.look(ctx, u, maxAge, left)
+	report := s.look(ctx, u, maxAge, limit)
 	if len(report.Findings) == 0 {
 		return Preview{Condition: v1beta1.PreflightHealthy(healthy(report))}
 	}
 	return Preview{
 		Condition: v1beta1.PreflightUnhealthy(unhealthy(report)),
 		Blockers:  blockersOf(report.Findings),
-		After:     report.Recheck,
+		After:     min(report.Recheck, PreviewInterval),
 	}
 }
 

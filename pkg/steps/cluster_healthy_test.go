@@ -15,6 +15,7 @@ import (
 
 	"github.com/golang/mock/gomock"
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
 	"github.com/appuio/managed-upgrade-operator/pkg/healthcheck"
@@ -195,41 +196,105 @@ func TestClusterHealthyLooksAgain(t *testing.T) {
 	}
 }
 
-// A flap of seconds does not end an upgrade.
+// A flap of seconds does not end an upgrade, but an operator that flaps all the time does.
 func TestClusterHealthyGivesAFlapTheTimeToGo(t *testing.T) {
 	flap, serious := finding("ClusterOperator/a"), finding("ClusterOperator/b")
 	flap.Fresh = true
 	late := []jobOption{begun(steps.ConditionClusterHealthyAfterUpgrade, 0)}
 	fresh := healthcheck.Report{Findings: []healthcheck.Finding{flap}, Recheck: 20 * time.Second}
+	waits := func(after time.Duration) verdict {
+		return verdict{outcome: steps.Running, reason: v1beta1.ReasonUnhealthy, after: after, blockers: []string{"Sick ClusterOperator/a"}, says: "ClusterOperator/a is sick"}
+	}
+	fails := verdict{outcome: steps.Failed, reason: v1beta1.ReasonPostHealthCheckFailed, blockers: []string{"Sick ClusterOperator/a"}, says: "within 30m0s"}
 	for _, tc := range []struct {
 		reason string
+		after  time.Duration
 		report healthcheck.Report
 		want   verdict
 	}{
-		{"it may be a flap", fresh, verdict{
-			outcome: steps.Running, reason: v1beta1.ReasonUnhealthy, after: 20 * time.Second, blockers: []string{"Sick ClusterOperator/a"}, says: "ClusterOperator/a is sick",
-		}},
-		{"something else is not", healthcheck.Report{Findings: []healthcheck.Finding{flap, serious}, Recheck: 20 * time.Second}, verdict{
+		{"there is time", 30*time.Minute - 10*time.Second, fresh, waits(10 * time.Second)},
+		{"the time is over, but it may be a flap", 30 * time.Minute, fresh, waits(20 * time.Second)},
+		{"for a minute in all", 30*time.Minute + 50*time.Second, fresh, waits(10 * time.Second)},
+		{"and no longer", 31 * time.Minute, fresh, fails},
+		{"something else is no flap", 30 * time.Minute, healthcheck.Report{Findings: []healthcheck.Finding{flap, serious}, Recheck: 20 * time.Second}, verdict{
 			outcome: steps.Failed, reason: v1beta1.ReasonPostHealthCheckFailed, blockers: []string{"Sick ClusterOperator/a", "Sick ClusterOperator/b"}, says: "within 30m0s",
 		}},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
-			(&stepCase{job: late, after: time.Hour, want: tc.want}).run(t, steps.ClusterHealthyAfterUpgrade(checkAnswering(t, "Operators", tc.report, nil)))
+			(&stepCase{job: late, after: tc.after, want: tc.want}).run(t, steps.ClusterHealthyAfterUpgrade(checkAnswering(t, "Operators", tc.report, nil)))
 		})
 	}
 }
 
+// While the cluster is waited for, what cannot be watched is asked for once in an interval; but what decides is fresh.
+func TestClusterHealthyDecidesByFreshAnswers(t *testing.T) {
+	for _, tc := range []struct {
+		reason   string
+		interval time.Duration
+		after    time.Duration
+		sick     bool
+		want     []time.Duration
+	}{
+		{"a short interval", 5 * time.Second, 0, false, []time.Duration{5 * time.Second}},
+		{"a long one, while the cluster is sick", 10 * time.Minute, 0, true, []time.Duration{10 * time.Minute}},
+		{"a long one, when it is healthy", 10 * time.Minute, 0, false, []time.Duration{10 * time.Minute, 30 * time.Second}},
+		{"at the deadline", 30 * time.Second, 30 * time.Minute, true, []time.Duration{time.Nanosecond}},
+		{"a moment later an answer since then", 30 * time.Second, 30*time.Minute + 10*time.Second, true, []time.Duration{10 * time.Second}},
+		{"much later", 30 * time.Second, time.Hour, true, []time.Duration{30 * time.Second}},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			var ages []time.Duration
+			check := mocks.NewMockCheck(gomock.NewController(t))
+			check.EXPECT().Name().Return("Alerts").AnyTimes()
+			check.EXPECT().Run(gomock.Any(), gomock.Any()).DoAndReturn(func(_ context.Context, r healthcheck.Request) (healthcheck.Report, error) {
+				ages = append(ages, r.MaxAge)
+				if tc.sick {
+					return healthcheck.Report{Findings: []healthcheck.Finding{finding("Alert/a")}}, nil
+				}
+				return healthcheck.Report{}, nil
+			}).MinTimes(1)
+			w := newWorld(t, newJob(begun(steps.ConditionClusterHealthyBeforeUpgrade, 0), func(job *v1beta1.UpgradeJob) {
+				job.Spec.Config.PreUpgradeHealthChecks.Interval = &v1beta1.Duration{Duration: tc.interval}
+			}), openshifttest.ClusterVersion())
+			w.now = start.Add(tc.after)
+			w.pass(steps.ClusterHealthyBeforeUpgrade(check))
+			if diff := cmp.Diff(tc.want, ages); diff != "" {
+				t.Errorf("ages that an answer may have (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A query that could not be asked after the upgrade is found before it.
+func TestClusterHealthyLooksAtTheQueriesOfTheOtherSide(t *testing.T) {
+	invalid := func(job *v1beta1.UpgradeJob) {
+		job.Spec.Config.PostUpgradeHealthChecks.CustomQueries = []v1beta1.CustomQuery{{Query: "up =="}}
+	}
+	(&stepCase{job: []jobOption{invalid}, want: verdict{
+		outcome: steps.Running, reason: v1beta1.ReasonUnhealthy, after: 30 * time.Minute, blockers: []string{"InvalidQuery "},
+		says: "postUpgradeHealthChecks.customQueries[0]: the query is not PromQL",
+	}}).run(t, steps.ClusterHealthyBeforeUpgrade(checkFinding(t, "Nodes")))
+}
+
 // A server that hangs does not make the deadline late.
 func TestClusterHealthyDoesNotHangBeyondItsDeadline(t *testing.T) {
+	plain := func(*v1beta1.UpgradeJob) {}
+	window := func(job *v1beta1.UpgradeJob) {
+		job.Spec.StartBefore = metav1.NewTime(start.Add(time.Hour))
+		job.Spec.Config.PreUpgradeHealthChecks.Timeout = &v1beta1.Duration{Duration: 2 * time.Hour}
+		job.Status.StartTime = &metav1.Time{Time: start.Add(-time.Hour)}
+	}
 	for _, tc := range []struct {
 		reason  string
+		job     jobOption
 		after   time.Duration
 		takes   time.Duration
 		outcome steps.Outcome
 	}{
-		{"there is time", 0, healthcheck.Timeout, steps.Running},
-		{"the deadline is near", 30*time.Minute - 5*time.Second, 5 * time.Second, steps.Running},
-		{"it has come", 30 * time.Minute, time.Second, steps.Skipped},
+		{"there is time", plain, 0, healthcheck.Timeout, steps.Running},
+		{"the deadline is near", plain, 30*time.Minute - 5*time.Second, 5 * time.Second, steps.Running},
+		{"the end of the window is near", window, time.Hour - 3*time.Second, 3 * time.Second, steps.Running},
+		{"it has come: the last look is a whole one", plain, 30 * time.Minute, healthcheck.Timeout, steps.Skipped},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -239,7 +304,7 @@ func TestClusterHealthyDoesNotHangBeyondItsDeadline(t *testing.T) {
 					<-ctx.Done()
 					return healthcheck.Report{}, context.Cause(ctx)
 				})
-				w := newWorld(t, newJob(begun(steps.ConditionClusterHealthyBeforeUpgrade, 0)), openshifttest.ClusterVersion())
+				w := newWorld(t, newJob(begun(steps.ConditionClusterHealthyBeforeUpgrade, 0), tc.job), openshifttest.ClusterVersion())
 				w.now = start.Add(tc.after)
 				began := time.Now()
 				result := w.pass(steps.ClusterHealthyBeforeUpgrade(check))

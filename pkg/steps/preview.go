@@ -12,11 +12,12 @@ import (
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
 )
 
-// PreviewInterval is how often a preview looks again at what cannot be watched in the hours before the start.
+// PreviewInterval is how old an answer of what cannot be watched may be in a preview, and how often a preview looks again
+// at a cluster that is not healthy.
 const PreviewInterval = 5 * time.Minute
 
-// previewInterval is how often a preview looks again that long before the start: a job that starts next month need not
-// be looked at every few minutes.
+// previewInterval is how often a preview looks again at a healthy cluster that long before the start: a job that starts
+// next month need not be looked at every few minutes.
 func previewInterval(before time.Duration) time.Duration {
 	return max(PreviewInterval, before/100)
 }
@@ -37,9 +38,12 @@ type Previewer interface {
 	Preview(ctx context.Context, upgrade *Upgrade, maxAge time.Duration) Preview
 }
 
-// LookAhead returns the preview of the first step that has one; false if none has. Blockers that stood before keep the
-// time since when they stand.
+// LookAhead returns the preview of the first step that has one; false if none has, or if the upgrade has commenced.
+// Blockers that stood before keep the time since when they stand.
 func LookAhead(ctx context.Context, list []Step, u *Upgrade, before []v1beta1.Blocker) (Preview, bool) {
+	if u.Commenced() {
+		return Preview{}, false
+	}
 	for _, step := range list {
 		if wrapper, ok := step.(interface{ Unwrap() Step }); ok {
 			step = wrapper.Unwrap()
@@ -48,11 +52,10 @@ func LookAhead(ctx context.Context, list []Step, u *Upgrade, before []v1beta1.Bl
 		if !ok {
 			continue
 		}
-		interval := previewInterval(u.Job.Spec.StartAfter.Sub(u.Now))
-		preview := previewer.Preview(ctx, u, interval)
+		preview := previewer.Preview(ctx, u, PreviewInterval)
 		preview.Blockers = bounded(preview.Blockers, before, u.Now)
-		if preview.After == 0 || preview.After > interval {
-			preview.After = interval
+		if preview.After == 0 {
+			preview.After = previewInterval(u.Job.Spec.StartAfter.Sub(u.Now))
 		}
 		return preview, true
 	}

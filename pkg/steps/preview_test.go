@@ -69,25 +69,46 @@ func TestLookAhead(t *testing.T) {
 	}
 }
 
-// Before the start, what cannot be watched is asked for less often than in the step.
+// A healthy cluster is looked at less often while the start is far away; one that is not is looked at soon again.
 func TestLookAheadAsksSeldom(t *testing.T) {
-	for before, want := range map[time.Duration]time.Duration{
-		0: 5 * time.Minute, 4 * time.Hour: 5 * time.Minute, 8 * time.Hour: 5 * time.Minute, 100 * time.Hour: time.Hour,
+	for _, tc := range []struct {
+		before time.Duration
+		sick   bool
+		want   time.Duration
+	}{
+		{0, false, 5 * time.Minute}, {4 * time.Hour, false, 5 * time.Minute}, {8 * time.Hour, false, 5 * time.Minute}, {100 * time.Hour, false, time.Hour},
+		{100 * time.Hour, true, 5 * time.Minute},
 	} {
 		u := newWorld(t, newJob(), openshifttest.ClusterVersion()).upgrade()
-		u.Now = u.Job.Spec.StartAfter.Add(-before)
+		u.Now = u.Job.Spec.StartAfter.Add(-tc.before)
 		var got healthcheck.Request
 		check := mocks.NewMockCheck(gomock.NewController(t))
 		check.EXPECT().Name().Return("Alerts").AnyTimes()
 		check.EXPECT().Run(gomock.Any(), gomock.Any()).DoAndReturn(func(_ context.Context, r healthcheck.Request) (healthcheck.Report, error) {
 			got = r
+			if tc.sick {
+				return healthcheck.Report{Findings: []healthcheck.Finding{finding("Alert/a")}, Recheck: r.MaxAge}, nil
+			}
 			return healthcheck.Report{}, nil
 		})
 		preview, _ := steps.LookAhead(t.Context(), []steps.Step{steps.ClusterHealthyBeforeUpgrade(check)}, u, nil)
-		if got.MaxAge != want || preview.After != want {
-			t.Errorf("%s before the start: answers may be %s old, and it looks again after %s, want %s", before, got.MaxAge, preview.After, want)
+		if got.MaxAge != 5*time.Minute || preview.After != tc.want {
+			t.Errorf("%s before the start, sick %t: answers may be %s old, and it looks again after %s, want 5m and %s", tc.before, tc.sick, got.MaxAge, preview.After, tc.want)
 		}
 	}
+}
+
+// A resumed job that cannot start again yet would find its own update in the way.
+func TestLookAheadOfAnUpgradeThatHasCommenced(t *testing.T) {
+	w := newWorld(t, newJob(done(steps.ConditionUpgradeCommenced, 0)), openshifttest.ClusterVersion())
+	if got, ok := steps.LookAhead(t.Context(), []steps.Step{steps.ClusterHealthyBeforeUpgrade(checkNeverAsked(t))}, w.upgrade(), nil); ok {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// checkNeverAsked fails the test when it is asked.
+func checkNeverAsked(t *testing.T) healthcheck.Check {
+	return mocks.NewMockCheck(gomock.NewController(t))
 }
 
 func TestLookAheadWithoutAStepThatCan(t *testing.T) {

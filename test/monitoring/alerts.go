@@ -5,6 +5,7 @@ package monitoring
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -67,6 +68,23 @@ func (p *Prometheus) Firing(ctx context.Context, alert string) ([]model.LabelSet
 		return 1
 	})
 	return firing, nil
+}
+
+// AwaitData returns once Prometheus has data of a target. It also waits for Prometheus, if
+// that is away.
+func (p *Prometheus) AwaitData(ctx context.Context) error {
+	err := await(ctx, func(ctx context.Context) error {
+		now := time.Now()
+		value, _, err := p.api.QueryRange(ctx, "up", promv1.Range{Start: now, End: now, Step: time.Second})
+		if series, ok := value.(model.Matrix); err == nil && (!ok || len(series) == 0) {
+			err = errors.New("it has none")
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("wait for Prometheus to have data: %w", err)
+	}
+	return nil
 }
 
 // AwaitFiring returns once Prometheus tells that an alert of the name fires. It also

@@ -33,7 +33,7 @@ type Monitoring struct {
 	Alertmanager *Alertmanager
 }
 
-// Start starts all three, and returns once they are ready. They live until Close is
+// Start starts all three, and returns once they are ready, and the exporter is scraped. They live until Close is
 // called, ctx ends, or this process dies. Call Close in any case. On an error nothing is
 // left running.
 func Start(ctx context.Context, options Options) (*Monitoring, error) {
@@ -66,7 +66,10 @@ func (m *Monitoring) start(ctx context.Context, options Options) error {
 		Exporters:          []*Exporter{m.Exporter},
 		Alertmanagers:      []*Alertmanager{m.Alertmanager},
 	})
-	return err
+	if err != nil {
+		return err
+	}
+	return m.Prometheus.AwaitData(ctx)
 }
 
 // Fire makes an alert of the name fire, with exactly these labels besides its name, until
