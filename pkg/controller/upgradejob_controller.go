@@ -220,6 +220,7 @@ func (p *pass) run(ctx context.Context, variant upgrader.Upgrader, lockedBy stri
 
 func (p *pass) finish(outcome metav1.Condition) {
 	lifecycle.Finish(p.job, outcome, p.now)
+	p.Monitoring.Forget()
 	eventType := corev1.EventTypeWarning
 	if outcome.Type == v1beta1.ConditionSucceeded {
 		eventType = corev1.EventTypeNormal

@@ -23,7 +23,10 @@ func (c *Client) SilencedAlerts(ctx context.Context, now time.Time, maxAge time.
 	if !c.HasAlertmanager() {
 		return nil, failure{"no Alertmanager is configured (--alertmanager-url)", true}
 	}
-	return c.silenced.Get(ctx, now, maxAge, c.askSilenced)
+	c.mutex.Lock()
+	silenced := c.silenced
+	c.mutex.Unlock()
+	return silenced.Get(ctx, now, maxAge, c.askSilenced)
 }
 
 // alert is what is read of an alert of Alertmanager's API v2.

@@ -61,14 +61,15 @@ type Client struct {
 	alertmanager api.Client
 	timeout      time.Duration
 
-	mutex    sync.Mutex
+	mutex    sync.Mutex // of what follows
 	queries  map[string]*query
-	silenced poll.Question[[]model.LabelSet]
+	silenced *poll.Question[[]model.LabelSet]
 }
 
 // New returns a client. Nothing is asked yet: an error means that the options cannot be used.
 func New(o Options) (*Client, error) {
-	c := &Client{timeout: o.Timeout, queries: map[string]*query{}}
+	c := &Client{timeout: o.Timeout}
+	c.Forget()
 	if c.timeout == 0 {
 		c.timeout = DefaultTimeout
 	}
@@ -88,6 +89,16 @@ func New(o Options) (*Client, error) {
 		c.alertmanager = endpoint
 	}
 	return c, nil
+}
+
+// Forget drops all answers. It is for when nobody will want them soon: those of an alert storm are large.
+func (c *Client) Forget() {
+	if c == nil {
+		return
+	}
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	c.queries, c.silenced = map[string]*query{}, &poll.Question[[]model.LabelSet]{}
 }
 
 // newEndpoint returns a client that adds the parameters to each request.

@@ -17,14 +17,8 @@ import (
 	"github.com/appuio/managed-upgrade-operator/pkg/poll"
 )
 
-// query is a query and when somebody last wanted its answer.
-type query struct {
-	poll.Question[model.Vector]
-	wanted time.Time
-}
-
-// forgetAfter is when the answer of a query that nobody asks for any more is dropped.
-const forgetAfter = time.Hour
+// query is a query with its last answer.
+type query = poll.Question[model.Vector]
 
 // Query returns the samples that Prometheus has at present for a PromQL expression, as of at most maxAge before now.
 // Whoever asks the same shares the answer: there is one request in that time, also where it fails. An error that is
@@ -33,26 +27,20 @@ func (c *Client) Query(ctx context.Context, expression string, now time.Time, ma
 	if c == nil || c.prometheus == nil {
 		return nil, failure{"no Prometheus is configured (--prometheus-url)", true}
 	}
-	return c.question(expression, now).Get(ctx, now, maxAge, func(ctx context.Context) (model.Vector, error) {
+	return c.question(expression).Get(ctx, now, maxAge, func(ctx context.Context) (model.Vector, error) {
 		return c.ask(ctx, expression)
 	})
 }
 
-// question returns the one that all share who ask for the expression, and forgets those that are no longer asked.
-func (c *Client) question(expression string, now time.Time) *query {
+// question returns the one that all share who ask for the expression.
+func (c *Client) question(expression string) *query {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
-	for other, q := range c.queries {
-		if now.Sub(q.wanted) > forgetAfter {
-			delete(c.queries, other)
-		}
-	}
 	q, ok := c.queries[expression]
 	if !ok {
 		q = &query{}
 		c.queries[expression] = q
 	}
-	q.wanted = now
 	return q
 }
 
