@@ -565,6 +565,37 @@ func TestProgressIsHeldBack(t *testing.T) {
 	says("4 of 9") // so is that a change of the spec was seen
 }
 
+// Somebody mends what the cluster's health is waiting for, one thing after the other, and looks whether it helps.
+func TestHealthIsNoMereProgress(t *testing.T) {
+	job := newJob("weekly")
+	reason, sick := v1beta1.ReasonUnhealthy, []string{"Node/a", "Node/b"}
+	w := newWorld(t, newClusterVersion(), job).register(waiting(func() (steps.Verdict, error) {
+		var blockers []v1beta1.Blocker
+		for _, object := range sick {
+			blockers = append(blockers, v1beta1.Blocker{Code: "NodeNotReady", Object: object})
+		}
+		return steps.Wait(0, reason, strings.Join(sick, " "), blockers...), nil
+	}))
+	r := w.jobs()
+	w.reconcile(r, job)
+	w.elapse(time.Second)
+	sick = []string{"Node/b"}
+	w.reconcile(r, job)
+	expectCondition(t, get(w, job).Status.Conditions, "Waiting", metav1.ConditionFalse, reason, "Node/b")
+	if blockers := get(w, job).Status.Blockers; len(blockers) != 1 || blockers[0].Object != "Node/b" {
+		t.Errorf("blockers %v a second after Node/a was mended, want Node/b alone", blockers)
+	}
+	reason = "Updating"
+	w.elapse(10 * time.Second)
+	w.reconcile(r, job)
+	w.elapse(time.Second)
+	sick = nil
+	w.reconcile(r, job)
+	if blockers := get(w, job).Status.Blockers; len(blockers) != 1 {
+		t.Errorf("blockers %v, want that those of an update that goes on are held back", blockers)
+	}
+}
+
 func TestOutcomeNamesProgressThatWasHeldBack(t *testing.T) {
 	job := newJob("weekly", func(job *v1beta1.UpgradeJob) {
 		job.Spec.Config.UpgradeTimeout = &v1beta1.Duration{Duration: 5 * time.Second}

@@ -75,13 +75,26 @@ func (p *progress) forget(job *v1beta1.UpgradeJob) {
 }
 
 // turned tells whether the difference is more than progress. Blockers come and go by the dozen while the control plane
-// updates: what they mean for the job is in the condition of the step.
+// updates: what they mean for the job is in the condition of the step. But where the cluster's health is waited for,
+// somebody may be mending it, and looks whether it helps.
 func turned(before, after *v1beta1.UpgradeJobStatus) bool {
-	return before.Phase != after.Phase ||
+	return (unhealthy(after) && !sameBlockers(before.Blockers, after.Blockers)) ||
+		before.Phase != after.Phase ||
 		before.ObservedGeneration != after.ObservedGeneration ||
 		len(before.ResumedRequests) != len(after.ResumedRequests) ||
 		!apiequality.Semantic.DeepEqual(before.Steps, after.Steps) ||
 		!slices.EqualFunc(before.Conditions, after.Conditions, func(a, b metav1.Condition) bool {
 			return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason
 		})
+}
+
+// unhealthy tells whether the job waits for a healthy cluster, or would.
+func unhealthy(status *v1beta1.UpgradeJobStatus) bool {
+	return slices.ContainsFunc(status.Conditions, func(c metav1.Condition) bool {
+		return c.Status == metav1.ConditionFalse && c.Reason == v1beta1.ReasonUnhealthy
+	})
+}
+
+func sameBlockers(before, after []v1beta1.Blocker) bool {
+	return slices.EqualFunc(before, after, func(a, b v1beta1.Blocker) bool { return a.Code == b.Code && a.Object == b.Object })
 }
