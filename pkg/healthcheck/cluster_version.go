@@ -21,8 +21,9 @@ func ClusterVersionHealthy() Check { return clusterVersion{} }
 type clusterVersion struct{}
 
 // operatorReasons are the reasons for which ClusterVersion is failing because a ClusterOperator is. They are left to
-// the check of the operators: that one names the operator, honours exclusions, and sees it recover at once, where
-// ClusterVersion follows minutes later.
+// the check of the operators: that one judges each operator as the cluster-version operator does, so that it finds the one
+// that is meant as long as it is sick; it names it, honours exclusions, and sees it recover at once, where ClusterVersion
+// follows minutes later.
 var operatorReasons = []string{
 	"ClusterOperatorNotAvailable", "ClusterOperatorsNotAvailable", "ClusterOperatorDegraded", "ClusterOperatorsDegraded",
 }

@@ -4,6 +4,7 @@
 package healthcheck_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -66,6 +67,39 @@ func TestClusterVersionHealthy(t *testing.T) {
 			got := examine(t, healthcheck.ClusterVersionHealthy(), healthcheck.Request{Version: openshifttest.ClusterVersion(tc.version...)})
 			expectReport(t, healthcheck.Report{Findings: tc.want}, got)
 		})
+	}
+}
+
+// What ClusterVersion says of an operator is left to the check of the operators. It has to find whatever operator the
+// cluster-version operator is failing for, and nothing when that one is well, although ClusterVersion still says so.
+func TestFailingForAnOperatorIsFoundByOneOfTheChecks(t *testing.T) {
+	statuses := []configv1.ConditionStatus{configv1.ConditionTrue, configv1.ConditionFalse, configv1.ConditionUnknown, "absent"}
+	for _, available := range statuses {
+		for _, degraded := range statuses {
+			t.Run(string("Available="+available+" Degraded="+degraded), func(t *testing.T) {
+				co := openshifttest.ClusterOperator("dns", func(co *configv1.ClusterOperator) { co.Status.Conditions = nil })
+				for kind, status := range map[configv1.ClusterStatusConditionType]configv1.ConditionStatus{
+					configv1.OperatorAvailable: available, configv1.OperatorDegraded: degraded,
+				} {
+					if status != "absent" {
+						openshifttest.OperatorCondition(kind, status, "Why", "")(co)
+					}
+				}
+				// As the cluster-version operator judges it: it looks for Degraded only if the operator is available.
+				reason, well := "ClusterOperatorDegraded", available == configv1.ConditionTrue && degraded == configv1.ConditionFalse
+				if available != configv1.ConditionTrue {
+					reason = "ClusterOperatorNotAvailable"
+				}
+				got := healthcheck.RunAll(t.Context(), []healthcheck.Check{healthcheck.ClusterVersionHealthy(), healthcheck.DegradedOperators()}, healthcheck.Request{
+					Version: openshifttest.ClusterVersion(openshifttest.VersionCondition("Failing", configv1.ConditionTrue, reason, "Cluster operator dns is sick")),
+					Cluster: cluster(co, openshifttest.ClusterOperator("etcd")), Now: night, MaxAge: maxAge,
+				})
+				found := slices.ContainsFunc(got.Findings, func(f healthcheck.Finding) bool { return f.Object == "ClusterOperator/dns" && f.Reason == reason })
+				if found == well || (well && len(got.Findings) > 0) {
+					t.Errorf("got %+v, want it found: %t", got.Findings, !well)
+				}
+			})
+		}
 	}
 }
 

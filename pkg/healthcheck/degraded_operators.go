@@ -6,7 +6,7 @@ package healthcheck
 import (
 	"context"
 	"fmt"
-	"time"
+	"slices"
 
 	configv1 "github.com/openshift/api/config/v1"
 
@@ -14,18 +14,15 @@ import (
 	"github.com/appuio/managed-upgrade-operator/pkg/openshift"
 )
 
-// DegradedOperators finds every ClusterOperator that is degraded or not available. The cluster-version operator would
-// begin an update with such an operator, and then hang at its manifest.
+// DegradedOperators finds every ClusterOperator that is degraded or not available, or of which that is not known: the
+// cluster-version operator makes no difference. It would begin an update with such an operator, and then hang at its
+// manifest.
 //
-// Operators flap for seconds, such as when a pod of theirs moves: a finding is fresh for a minute, or for half of the
-// time in which the cluster has to be healthy, if that is shorter.
+// Operators flap for seconds, such as when a pod of theirs moves: a finding is fresh until it has ripened. A condition
+// that an operator does not report is as old as the operator, which may be new.
 func DegradedOperators() Check { return degradedOperators{} }
 
 type degradedOperators struct{}
-
-// operatorRipens is how old the sickness of an operator is when it does not count as a flap any more. A sickness of the
-// near future is one of a cluster whose clock is ahead.
-const operatorRipens = time.Minute
 
 func (degradedOperators) Name() string { return "DegradedOperators" }
 
@@ -38,25 +35,43 @@ func (d degradedOperators) Run(ctx context.Context, request Request) (Report, er
 		return Report{}, err
 	}
 	var report Report
+	var excluded []string
 	for i := range operators {
 		co := &operators[i]
-		if openshift.OperatorExcluded(co, request.Config.ExcludeOperators) {
+		sick := openshift.OperatorSickness(co)
+		if len(sick) > 0 && openshift.OperatorExcluded(co, request.Config.ExcludeOperators) {
+			excluded = append(excluded, co.Name)
 			continue
 		}
-		if c := openshift.Condition(co.Status.Conditions, configv1.OperatorAvailable); c != nil && c.Status == configv1.ConditionFalse {
-			d.add(&report, request, c, operatorFinding(co, "ClusterOperatorNotAvailable", "is not available", "reports Available=True", c))
+		for _, c := range sick {
+			d.add(&report, request, co, c)
 		}
-		if c := openshift.Condition(co.Status.Conditions, configv1.OperatorDegraded); c != nil && c.Status == configv1.ConditionTrue {
-			d.add(&report, request, c, operatorFinding(co, "ClusterOperatorDegraded", "is degraded", "reports Degraded=False", c))
-		}
+	}
+	if len(excluded) > 0 {
+		slices.Sort(excluded)
+		report.Notes = []string{fmt.Sprintf("%s left out by excludeOperators: %s", count(len(excluded), "sick ClusterOperator"), list(excluded))}
 	}
 	return report, nil
 }
 
-// add adds a finding because of a condition, and has it looked at again when it will have ripened.
-func (degradedOperators) add(report *Report, request Request, c *configv1.ClusterOperatorStatusCondition, f Finding) {
-	ripens := min(operatorRipens, request.Config.Timeout.Or(v1beta1.DefaultHealthCheckTimeout)/2)
-	age := request.Now.Sub(c.LastTransitionTime.Time)
+// add adds a finding because of a condition, and has it looked at again when it will have ripened. A condition of the near
+// future is one of a cluster whose clock is ahead.
+func (degradedOperators) add(report *Report, request Request, co *configv1.ClusterOperator, c configv1.ClusterOperatorStatusCondition) {
+	reason, what, clears := "ClusterOperatorNotAvailable", "available", "reports Available=True"
+	is := "is not available"
+	if c.Type == configv1.OperatorDegraded {
+		reason, what, clears = "ClusterOperatorDegraded", "degraded", "reports Degraded=False"
+		is = "is degraded"
+	}
+	switch c.Status {
+	case configv1.ConditionTrue, configv1.ConditionFalse:
+	case configv1.ConditionUnknown:
+		is = "does not know whether it is " + what
+	default:
+		is = "does not report whether it is " + what
+	}
+	f := operatorFinding(co, reason, is, clears, &c)
+	ripens, age := Ripens(request.Config), request.Now.Sub(c.LastTransitionTime.Time)
 	if f.Fresh = age.Abs() < ripens; f.Fresh {
 		left := ripens - age
 		if report.Recheck == 0 || left < report.Recheck {
@@ -66,13 +81,21 @@ func (degradedOperators) add(report *Report, request Request, c *configv1.Cluste
 	report.Findings = append(report.Findings, f)
 }
 
+// operatorFinding is a finding because of a condition of an operator, with its reason and its message as far as there are.
 func operatorFinding(co *configv1.ClusterOperator, reason, what, clears string, c *configv1.ClusterOperatorStatusCondition) Finding {
-	return Finding{
+	f := Finding{
 		Object:     "ClusterOperator/" + co.Name,
 		Reason:     reason,
-		Message:    fmt.Sprintf("ClusterOperator %s %s (%s): %s", co.Name, what, c.Reason, c.Message),
+		Message:    fmt.Sprintf("ClusterOperator %s %s", co.Name, what),
 		ClearsWhen: fmt.Sprintf("ClusterOperator %s %s", co.Name, clears),
 	}
+	if c.Reason != "" {
+		f.Message += fmt.Sprintf(" (%s)", c.Reason)
+	}
+	if c.Message != "" {
+		f.Message += ": " + c.Message
+	}
+	return f
 }
 
 // checksOperators tells whether the configuration asks for the state of the operators; it does by default.

@@ -4,6 +4,8 @@
 package healthcheck_test
 
 import (
+	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +14,7 @@ import (
 	configv1 "github.com/openshift/api/config/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
 	"github.com/appuio/managed-upgrade-operator/pkg/healthcheck"
@@ -34,7 +37,7 @@ func TestDegradedOperators(t *testing.T) {
 		openshifttest.OperatorCondition(configv1.OperatorDegraded, configv1.ConditionUnknown, "NoData", ""),
 		openshifttest.OperatorCondition(configv1.OperatorAvailable, configv1.ConditionUnknown, "NoData", ""))
 	busy := openshifttest.ClusterOperator("dns", openshifttest.OperatorCondition(configv1.OperatorProgressing, configv1.ConditionTrue, "Resync", ""))
-	newborn := openshifttest.ClusterOperator("dns", func(co *configv1.ClusterOperator) { co.Status.Conditions = nil })
+	silent := openshifttest.ClusterOperator("dns", func(co *configv1.ClusterOperator) { co.Status.Conditions = nil })
 
 	isDegraded := func(name string) healthcheck.Finding {
 		return healthcheck.Finding{
@@ -48,18 +51,30 @@ func TestDegradedOperators(t *testing.T) {
 			Message: "ClusterOperator " + name + " is not available (Gone): It is away.", ClearsWhen: "ClusterOperator " + name + " reports Available=True",
 		}
 	}
+	unwell := func(what, reason, clears string) healthcheck.Finding {
+		return healthcheck.Finding{
+			Check: "DegradedOperators", Object: "ClusterOperator/dns", Reason: reason, Message: "ClusterOperator dns " + what, ClearsWhen: "ClusterOperator dns reports " + clears,
+		}
+	}
 
 	for _, tc := range []struct {
 		reason    string
 		config    v1beta1.HealthChecks
 		operators []client.Object
 		want      []healthcheck.Finding
+		notes     []string
 	}{
 		{reason: "no operators"},
 		{reason: "all are well", operators: []client.Object{openshifttest.ClusterOperator("dns"), openshifttest.ClusterOperator("etcd")}},
 		{reason: "work is no sickness", operators: []client.Object{busy}},
-		{reason: "what an operator does not report is not held against it", operators: []client.Object{newborn}},
-		{reason: "nor what it does not know", operators: []client.Object{unknown}},
+		{reason: "what an operator does not report is not so", operators: []client.Object{silent}, want: []healthcheck.Finding{
+			unwell("does not report whether it is degraded", "ClusterOperatorDegraded", "Degraded=False"),
+			unwell("does not report whether it is available", "ClusterOperatorNotAvailable", "Available=True"),
+		}},
+		{reason: "nor what it does not know", operators: []client.Object{unknown}, want: []healthcheck.Finding{
+			unwell("does not know whether it is degraded (NoData)", "ClusterOperatorDegraded", "Degraded=False"),
+			unwell("does not know whether it is available (NoData)", "ClusterOperatorNotAvailable", "Available=True"),
+		}},
 		{
 			reason: "each one that is sick, not only the first", operators: []client.Object{degraded("network"), openshifttest.ClusterOperator("etcd"), unavailable("dns")},
 			want: []healthcheck.Finding{isAway("dns"), isDegraded("network")},
@@ -71,16 +86,42 @@ func TestDegradedOperators(t *testing.T) {
 		},
 		{
 			reason: "excluded by name, and by namespace", config: v1beta1.HealthChecks{ExcludeOperators: []string{"dns", "openshift-network"}},
-			operators: []client.Object{degraded("dns"), both, degraded("etcd")}, want: []healthcheck.Finding{isDegraded("etcd")},
+			operators: []client.Object{both, degraded("etcd"), degraded("dns")}, want: []healthcheck.Finding{isDegraded("etcd")},
+			notes: []string{"2 sick ClusterOperators left out by excludeOperators: dns, network"},
+		},
+		{
+			reason: "one is excluded, which is not known to be well", config: v1beta1.HealthChecks{ExcludeOperators: []string{"dns"}}, operators: []client.Object{unknown},
+			notes: []string{"1 sick ClusterOperator left out by excludeOperators: dns"},
+		},
+		{
+			reason: "that one that is well is excluded is not worth a note", config: v1beta1.HealthChecks{ExcludeOperators: []string{"etcd"}},
+			operators: []client.Object{openshifttest.ClusterOperator("etcd"), degraded("dns")}, want: []healthcheck.Finding{isDegraded("dns")},
 		},
 		{reason: "turned off", config: v1beta1.HealthChecks{CheckDegradedOperators: new(false)}, operators: []client.Object{degraded("dns")}},
 		{reason: "turned off in the old spelling", config: v1beta1.HealthChecks{SkipDegradedOperatorsCheck: true}, operators: []client.Object{degraded("dns")}},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			got := examine(t, healthcheck.DegradedOperators(), healthcheck.Request{Config: tc.config, Cluster: cluster(tc.operators...)})
-			expectReport(t, healthcheck.Report{Findings: tc.want}, got)
+			expectReport(t, healthcheck.Report{Findings: tc.want, Notes: tc.notes}, got)
 		})
 	}
+}
+
+// A cache lists objects as it likes.
+func TestExcludedOperatorsAreNamedInOrder(t *testing.T) {
+	api := openshifttest.NewClientBuilder(openshift.NodeField, noIndex).WithObjects(degraded("dns"), degraded("etcd")).WithInterceptorFuncs(interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			err := c.List(ctx, list, opts...)
+			if operators, ok := list.(*configv1.ClusterOperatorList); ok {
+				slices.Reverse(operators.Items)
+			}
+			return err
+		},
+	}).Build()
+	got := examine(t, healthcheck.DegradedOperators(), healthcheck.Request{
+		Config: v1beta1.HealthChecks{ExcludeOperators: []string{"dns", "etcd"}}, Cluster: openshift.NewCluster(api, api),
+	})
+	expectReport(t, healthcheck.Report{Notes: []string{"2 sick ClusterOperators left out by excludeOperators: dns, etcd"}}, got)
 }
 
 // A flap of seconds must not end an upgrade.
@@ -97,6 +138,13 @@ func TestOperatorsThatAreSickForAMoment(t *testing.T) {
 		openshifttest.OperatorCondition(configv1.OperatorAvailable, configv1.ConditionFalse, "Gone", "It is away.")(co)
 		return since(co, configv1.OperatorAvailable, away)
 	}
+	newborn := func(age time.Duration) client.Object {
+		return openshifttest.ClusterOperator("dns", func(co *configv1.ClusterOperator) {
+			co.CreationTimestamp, co.Status.Conditions = metav1.NewTime(night.Add(-age)), nil
+		})
+	}
+	unsure := since(openshifttest.ClusterOperator("dns",
+		openshifttest.OperatorCondition(configv1.OperatorAvailable, configv1.ConditionUnknown, "NoData", "")), configv1.OperatorAvailable, 40*time.Second)
 	for _, tc := range []struct {
 		reason    string
 		operators []client.Object
@@ -112,6 +160,15 @@ func TestOperatorsThatAreSickForAMoment(t *testing.T) {
 		{"for hours", []client.Object{sick("dns", 5*time.Hour)}, nil, []string{"dns ClusterOperatorDegraded"}, 0, v1beta1.HealthChecks{}},
 		{"the cluster's clock is ahead", []client.Object{sick("dns", -30*time.Second)}, []string{"dns ClusterOperatorDegraded"}, nil, 90 * time.Second, v1beta1.HealthChecks{}},
 		{"the cluster's clock is wrong", []client.Object{sick("dns", -time.Minute)}, nil, []string{"dns ClusterOperatorDegraded"}, 0, v1beta1.HealthChecks{}},
+		{
+			"it is new, and has reported nothing yet", []client.Object{newborn(50 * time.Second)},
+			[]string{"dns ClusterOperatorDegraded", "dns ClusterOperatorNotAvailable"}, nil, 10 * time.Second, v1beta1.HealthChecks{},
+		},
+		{
+			"it should have reported by now", []client.Object{newborn(time.Minute)},
+			nil, []string{"dns ClusterOperatorDegraded", "dns ClusterOperatorNotAvailable"}, 0, v1beta1.HealthChecks{},
+		},
+		{"it has not known for a while", []client.Object{unsure}, []string{"dns ClusterOperatorNotAvailable"}, nil, 20 * time.Second, v1beta1.HealthChecks{}},
 		{
 			"one is serious: the other is looked at again all the same", []client.Object{sick("dns", time.Hour), sick("etcd", 20*time.Second)},
 			[]string{"etcd ClusterOperatorDegraded"}, []string{"dns ClusterOperatorDegraded"}, 40 * time.Second, v1beta1.HealthChecks{},

@@ -15,20 +15,19 @@ import (
 //
 // DisruptionNeverAllowed is a budget that forbids every eviction, by its spec or by its number of pods: even while all
 // pods are healthy. That some of them are not at present, and might be evicted, does not help: they are taken as they
-// will be. DisruptionNotAllowed is one that forbids every eviction at present, because pods are not healthy, or because
-// it cannot be computed. There the pods are taken as they are: those count that the API server would refuse to evict
-// now. These are the ready ones, and the others too, unless unhealthyPodEvictionPolicy AlwaysAllow or enough healthy
-// pods let them go; pods that are starting or ending are never refused.
+// will be. The same reason is given for pods that several budgets select: the API server does not evict such pods,
+// whatever the budgets say. DisruptionNotAllowed is a budget that forbids every eviction at present, because pods are not
+// healthy, or because it cannot be computed. There the pods are taken as they are: those count that the API server would
+// refuse to evict now. These are the ready ones, and the others too, unless unhealthyPodEvictionPolicy AlwaysAllow or
+// enough healthy pods let them go; pods that are starting or ending are never refused.
 //
 // Either is a finding only if it protects a pod that a drain evicts: not one that has finished, and none of a DaemonSet
-// or of the node itself. Budgets of excludeNamespaces are left out, and all budgets of a cluster with a single node,
-// which the machine-config operator does not drain.
+// or of the node itself. Budgets of excludeNamespaces are left out, those of KubeVirt's virtual machines, which are
+// migrated, and pods on nodes that the machine-config operator does not drain: all those of a cluster with a single
+// control plane node.
 func PodDisruptionBudgets() Check { return podDisruptionBudgets{} }
 
 type podDisruptionBudgets struct{}
-
-// budgetsLookedInto is of how many budgets the pods are looked up: each costs a request.
-const budgetsLookedInto = 10
 
 func (podDisruptionBudgets) Name() string { return "PodDisruptionBudgets" }
 
@@ -40,68 +39,92 @@ func (p podDisruptionBudgets) Run(ctx context.Context, request Request) (Report,
 	if err != nil {
 		return Report{}, err
 	}
-	report := Report{Recheck: request.MaxAge}
-	budgets := make([]*openshift.Budget, 0, len(all)) // all is shared
-	for _, b := range all {
-		if !slices.Contains(request.Config.ExcludeNamespaces, b.Namespace) {
-			budgets = append(budgets, b)
-		}
-	}
-	if excluded := len(all) - len(budgets); excluded > 0 {
-		report.Notes = []string{fmt.Sprintf("PodDisruptionBudgets that allow no disruption left out: %d by excludeNamespaces", excluded)}
-	}
-	if len(budgets) == 0 {
+	namespaces, notes := withoutExcluded(all, request.Config.ExcludeNamespaces)
+	report := Report{Notes: notes, Recheck: request.MaxAge}
+	if len(namespaces) == 0 {
 		return report, nil
 	}
 	nodes, err := request.Cluster.Nodes(ctx, request.Now, request.MaxAge)
 	if err != nil {
 		return report, err
 	}
-	if len(nodes) == 1 {
-		report.Notes = append(report.Notes, "PodDisruptionBudgets do not matter: a single node is not drained")
+	notDrained := map[string]bool{}
+	for i := range nodes {
+		if nodes[i].NotDrained || len(nodes) == 1 {
+			notDrained[nodes[i].Name] = true
+		}
+	}
+	if len(nodes) > 0 && len(notDrained) == len(nodes) {
+		report.Notes = append(report.Notes, "PodDisruptionBudgets do not matter: with a single control plane node no node is drained")
 		return report, nil
 	}
-	for i, b := range budgets {
-		hangs := "..."
-		if i < budgetsLookedInto {
-			held, err := request.Cluster.HeldPods(ctx, b, request.Now, request.MaxAge)
-			if err != nil {
-				return report, err
-			}
-			if len(held.Pods) == 0 {
-				continue
-			}
-			hangs = describeHeld(held)
+	for _, n := range namespaces {
+		held, err := request.Cluster.HeldPods(ctx, n, request.Now, request.MaxAge)
+		if err != nil {
+			return report, err
 		}
-		report.Findings = append(report.Findings, p.finding(b, hangs))
+		for _, h := range held {
+			if pods, nodes := named(h.Pods, notDrained); len(pods) > 0 {
+				report.Findings = append(report.Findings, p.finding(h, pods, nodes))
+			}
+		}
 	}
 	return report, nil
 }
 
-// describeHeld names the first pods and nodes that are held, and counts the others as far as they are known.
-func describeHeld(held openshift.HeldPods) string {
-	return fmt.Sprintf("%s on %s would hold up a drain", nameThem("pod", held.Pods, held.More), nameThem("node", held.Nodes, held.More))
-}
-
-func nameThem(kind string, names []string, more bool) string {
-	switch {
-	case more: // what is not known is not counted
-		return fmt.Sprintf("%ss %s and more", kind, list(names[:min(3, len(names))]))
-	case len(names) == 1:
-		return kind + " " + names[0]
-	default:
-		return kind + "s " + list(names)
+// withoutExcluded returns the namespaces that are left to be looked into, and notes on what is not.
+func withoutExcluded(all []*openshift.NamespaceBudgets, excludeNamespaces []string) (left []*openshift.NamespaceBudgets, notes []string) {
+	excluded, ofVirtualMachines := 0, 0
+	for _, n := range all {
+		if slices.Contains(excludeNamespaces, n.Namespace) {
+			excluded += len(n.Refusing)
+			continue
+		}
+		ofVirtualMachines += n.OfVirtualMachines
+		if n.MayHold() {
+			left = append(left, n)
+		}
 	}
+	if excluded > 0 {
+		notes = append(notes, fmt.Sprintf("PodDisruptionBudgets that allow no disruption left out: %d by excludeNamespaces", excluded))
+	}
+	if ofVirtualMachines > 0 {
+		notes = append(notes, fmt.Sprintf("%s of virtual machines left out: they are migrated", count(ofVirtualMachines, "PodDisruptionBudget")))
+	}
+	return left, notes
 }
 
-func (podDisruptionBudgets) finding(b *openshift.Budget, hangs string) Finding {
+// named returns the names of the pods that are on nodes that are drained, and of these nodes, in order.
+func named(held []openshift.HeldPod, notDrained map[string]bool) (pods, nodes []string) {
+	for _, pod := range held {
+		if !notDrained[pod.Node] {
+			pods, nodes = append(pods, pod.Name), append(nodes, pod.Node)
+		}
+	}
+	slices.Sort(nodes)
+	return pods, slices.Compact(nodes)
+}
+
+func (podDisruptionBudgets) finding(held openshift.HeldPods, pods, nodes []string) Finding {
+	b, where := held.Budget, fmt.Sprintf("%s on %s", nameThem("pod", pods), nameThem("node", nodes))
 	name := b.Namespace + "/" + b.Name
-	f := Finding{Object: "PodDisruptionBudget/" + name}
-	what := ""
+	f := Finding{Object: "PodDisruptionBudget/" + name, Reason: "DisruptionNeverAllowed"}
+	if len(held.With) > 0 {
+		are := "is"
+		if len(pods) > 1 {
+			are = "are"
+		}
+		f.Message = fmt.Sprintf("PodDisruptionBudget %s: its %s %s selected by %s too, and so cannot be evicted",
+			name, where, are, nameThem("PodDisruptionBudget", held.With))
+		f.ClearsWhen = fmt.Sprintf("no pod of PodDisruptionBudget %s is selected by another one", name)
+		return f
+	}
+	what := "can never allow a disruption"
 	switch b.State {
 	case openshift.BudgetNeverAllows:
-		f.Reason, what = "DisruptionNeverAllowed", "can never allow a disruption"
 		f.ClearsWhen = fmt.Sprintf("PodDisruptionBudget %s lets a pod be unavailable, by its spec or by more pods", name)
+	case openshift.BudgetCountsNoPods:
+		f.ClearsWhen = fmt.Sprintf("PodDisruptionBudget %s has a number in minAvailable, or its pods have a controller", name)
 	case openshift.BudgetExhausted:
 		f.Reason, what = "DisruptionNotAllowed", "allows no disruption at present"
 		f.ClearsWhen = fmt.Sprintf("more than %d pods of PodDisruptionBudget %s are healthy", b.Required, name)
@@ -109,6 +132,21 @@ func (podDisruptionBudgets) finding(b *openshift.Budget, hangs string) Finding {
 		f.Reason, what = "DisruptionNotAllowed", "allows no disruption at present"
 		f.ClearsWhen = fmt.Sprintf("the disruption controller can compute PodDisruptionBudget %s", name)
 	}
-	f.Message = fmt.Sprintf("PodDisruptionBudget %s %s: %s; %s", name, what, b.Message, hangs)
+	f.Message = fmt.Sprintf("PodDisruptionBudget %s %s: %s; %s would hold up a drain", name, what, b.Message, where)
 	return f
+}
+
+func nameThem(kind string, names []string) string {
+	if len(names) == 1 {
+		return kind + " " + names[0]
+	}
+	return kind + "s " + list(names)
+}
+
+// count is a number of things in words.
+func count(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
 }

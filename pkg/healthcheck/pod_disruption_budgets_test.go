@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
@@ -51,7 +52,15 @@ func TestPodDisruptionBudgets(t *testing.T) {
 	web := func(options ...func(*policyv1.PodDisruptionBudget)) []client.Object {
 		return append(pods("shop", "web", 1), openshifttest.Budget("shop", "web", 1, 1, 1, options...))
 	}
-	sick := openshifttest.PodNotReady()
+	overlap := func(name, what string) healthcheck.Finding {
+		return healthcheck.Finding{
+			Check: "PodDisruptionBudgets", Object: "PodDisruptionBudget/shop/" + name, Reason: "DisruptionNeverAllowed",
+			Message:    "PodDisruptionBudget shop/" + name + ": " + what + ", and so cannot be evicted",
+			ClearsWhen: "no pod of PodDisruptionBudget shop/" + name + " is selected by another one",
+		}
+	}
+	sick, bare := openshifttest.PodNotReady(), openshifttest.PodWithoutController()
+	vm := openshifttest.BudgetOwner("kubevirt.io/v1", "VirtualMachineInstance", "web")
 	found := func(findings ...healthcheck.Finding) healthcheck.Report {
 		return healthcheck.Report{Findings: findings, Recheck: maxAge}
 	}
@@ -75,9 +84,59 @@ func TestPodDisruptionBudgets(t *testing.T) {
 				"5 of 5 pods have to be healthy; pods web-0, web-1, web-2 and 2 more on nodes worker-0, worker-1, worker-2 and 2 more would hold up a drain")),
 		},
 		{
-			reason: "more pods than are looked at", objects: append(pods("shop", "web", 60), openshifttest.Budget("shop", "web", 60, 60, 60)),
+			reason: "pods and nodes each in their order", objects: []client.Object{
+				openshifttest.Budget("shop", "web", 2, 2, 2), openshifttest.Pod("shop", "web", 0, "worker-1"), openshifttest.Pod("shop", "web", 1, "worker-0"),
+			},
+			want: found(neverAllowed("shop/web", "2 of 2 pods have to be healthy; pods web-0, web-1 on nodes worker-0, worker-1 would hold up a drain")),
+		},
+		{
+			reason: "more pods than a page has", objects: append(pods("shop", "web", 260), openshifttest.Budget("shop", "web", 260, 260, 260)),
 			want: found(neverAllowed("shop/web",
-				"60 of 60 pods have to be healthy; pods web-18, web-19, web-2 and more on nodes worker-18, worker-19, worker-2 and more would hold up a drain")),
+				"260 of 260 pods have to be healthy; pods web-0, web-1, web-10 and 257 more on nodes worker-0, worker-1, worker-10 and 257 more would hold up a drain")),
+		},
+		{
+			reason:  "one that cannot tell how many pods there should be, because nobody starts others",
+			objects: append(pods("shop", "web", 1, bare), openshifttest.Budget("shop", "web", 0, 1, 0, openshifttest.MaxUnavailable("1"))),
+			want: found(func() healthcheck.Finding {
+				f := neverAllowed("shop/web", "pods without a controller count only if minAvailable is a number; "+webHolds)
+				f.ClearsWhen = "PodDisruptionBudget shop/web has a number in minAvailable, or its pods have a controller"
+				return f
+			}()),
+		},
+		{
+			reason:  "the same, and its spec forbids everything",
+			objects: append(pods("shop", "web", 1, bare), openshifttest.Budget("shop", "web", 0, 1, 0, openshifttest.MaxUnavailable("0"))),
+			want:    found(neverAllowed("shop/web", "maxUnavailable is 0; "+webHolds)),
+		},
+		{reason: "one without pods", objects: []client.Object{openshifttest.Budget("shop", "web", 0, 0, 0, openshifttest.MaxUnavailable("1"))}},
+		{
+			reason: "two over the same pods, either of which would let one go",
+			objects: append(pods("shop", "web", 3), openshifttest.Budget("shop", "web", 1, 3, 3),
+				openshifttest.Budget("shop", "all", 1, 3, 3, openshifttest.BudgetSelector(&metav1.LabelSelector{}))),
+			want: found(overlap("all", "its pods web-0, web-1, web-2 on nodes worker-0, worker-1, worker-2 are selected by PodDisruptionBudget web too")),
+		},
+		{
+			reason: "several over the same pod",
+			objects: append(pods("shop", "web", 1), openshifttest.Budget("shop", "web", 0, 1, 1),
+				openshifttest.Budget("shop", "all", 0, 1, 1, openshifttest.BudgetSelector(&metav1.LabelSelector{})),
+				openshifttest.Budget("shop", "more", 0, 1, 1, openshifttest.BudgetSelector(&metav1.LabelSelector{}))),
+			want: found(overlap("all", "its pod web-0 on node worker-0 is selected by PodDisruptionBudgets more, web too")),
+		},
+		{
+			reason: "one of a virtual machine, which is migrated", objects: append(web(vm), openshifttest.Pod("shop", "db", 0, "worker-0")),
+			want: healthcheck.Report{Notes: []string{"1 PodDisruptionBudget of virtual machines left out: they are migrated"}},
+		},
+		{
+			reason: "of several virtual machines, beside others", objects: slices.Concat(web(), []client.Object{
+				openshifttest.Budget("vms", "a", 1, 1, 1, vm), openshifttest.Budget("vms", "b", 1, 1, 1, vm),
+			}),
+			want: healthcheck.Report{
+				Findings: []healthcheck.Finding{webNever}, Recheck: maxAge,
+				Notes: []string{"2 PodDisruptionBudgets of virtual machines left out: they are migrated"},
+			},
+		},
+		{
+			reason: "one of a virtual machine in a namespace that is excluded", config: v1beta1.HealthChecks{ExcludeNamespaces: []string{"shop"}}, objects: web(vm),
 		},
 		{
 			reason: "one that does not while pods are sick",
@@ -145,25 +204,45 @@ func TestPodDisruptionBudgets(t *testing.T) {
 	}
 }
 
-func TestPodDisruptionBudgetsOfASingleNode(t *testing.T) {
-	objects := append(pods("shop", "web", 1), openshifttest.Budget("shop", "web", 1, 1, 1), openshifttest.Node("master-0", "master"))
-	request := healthcheck.Request{Cluster: cluster(objects...)}
-	expectReport(t, healthcheck.Report{Notes: []string{"PodDisruptionBudgets do not matter: a single node is not drained"}},
-		examine(t, healthcheck.PodDisruptionBudgets(), request))
+func TestPodDisruptionBudgetsOfNodesThatAreNotDrained(t *testing.T) {
+	single := openshifttest.NodeAnnotations(map[string]string{"controlPlaneTopology": "SingleReplica"})
+	several := openshifttest.NodeAnnotations(map[string]string{"controlPlaneTopology": "HighlyAvailable"})
+	notDrained := healthcheck.Report{Notes: []string{"PodDisruptionBudgets do not matter: with a single control plane node no node is drained"}}
+	found := func(where string) healthcheck.Report {
+		return healthcheck.Report{Findings: []healthcheck.Finding{neverAllowed("shop/web", "2 of 2 pods have to be healthy; "+where+" would hold up a drain")}, Recheck: maxAge}
+	}
+	for _, tc := range []struct {
+		reason string
+		nodes  []client.Object
+		want   healthcheck.Report
+	}{
+		{"a single node", []client.Object{openshifttest.Node("worker-0", "master")}, notDrained},
+		{"a single control plane node, and a worker", []client.Object{openshifttest.Node("worker-0", "master", single), openshifttest.Node("worker-1", "worker", single)}, notDrained},
+		{"several control plane nodes", []client.Object{openshifttest.Node("worker-0", "master", several), openshifttest.Node("worker-1", "worker", several)}, found("pods web-0, web-1 on nodes worker-0, worker-1")},
+		{"the machine-config operator has not said it of all nodes", []client.Object{openshifttest.Node("worker-0", "master", single), openshifttest.Node("worker-1", "worker")}, found("pod web-1 on node worker-1")},
+		{"no nodes are known", nil, found("pods web-0, web-1 on nodes worker-0, worker-1")},
+		{"the pods' nodes are not known", []client.Object{openshifttest.Node("a", "master", single), openshifttest.Node("b", "worker")}, found("pods web-0, web-1 on nodes worker-0, worker-1")},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			objects := slices.Concat(tc.nodes, pods("shop", "web", 2), []client.Object{openshifttest.Budget("shop", "web", 2, 2, 2)})
+			expectReport(t, tc.want, examine(t, healthcheck.PodDisruptionBudgets(), healthcheck.Request{Cluster: cluster(objects...)}))
+		})
+	}
 }
 
-// Each budget costs a request, so that the pods of the first ones only are named.
+// All of them are looked into: those that come first may protect nothing.
 func TestManyPodDisruptionBudgets(t *testing.T) {
 	objects := twoNodes()
 	var want []healthcheck.Finding
-	for i := range 12 {
-		app := fmt.Sprintf("app%02d", i)
-		objects = append(objects, openshifttest.Budget("shop", app, 1, 1, 1), openshifttest.Pod("shop", app, 0, "worker-0"))
-		hangs := "pod " + app + "-0 on node worker-0 would hold up a drain"
-		if i >= 10 {
-			hangs = "..."
+	for i := range 40 {
+		namespace := fmt.Sprintf("shop%02d", i)
+		pod := openshifttest.Pod(namespace, "web", 0, "worker-0")
+		if i < 20 {
+			openshifttest.PodPhase(corev1.PodSucceeded)(pod)
+		} else {
+			want = append(want, neverAllowed(namespace+"/web", "1 of 1 pods have to be healthy; pod web-0 on node worker-0 would hold up a drain"))
 		}
-		want = append(want, neverAllowed("shop/"+app, "1 of 1 pods have to be healthy; "+hangs))
+		objects = append(objects, pod, openshifttest.Budget(namespace, "web", 1, 1, 1))
 	}
 	expectReport(t, healthcheck.Report{Findings: want, Recheck: maxAge}, examine(t, healthcheck.PodDisruptionBudgets(), healthcheck.Request{Cluster: cluster(objects...)}))
 }
@@ -171,7 +250,7 @@ func TestManyPodDisruptionBudgets(t *testing.T) {
 func TestPodDisruptionBudgetsThatCannotBeLookedInto(t *testing.T) {
 	objects := slices.Concat(twoNodes(), pods("shop", "web", 1), []client.Object{openshifttest.Budget("shop", "web", 1, 1, 1)})
 	for kind, want := range map[string]string{
-		"Pod":  "list Pods of PodDisruptionBudget/shop/web: the API server is away",
+		"Pod":  "list Pods of namespace shop: the API server is away",
 		"Node": "list Nodes: the API server is away",
 	} {
 		t.Run(kind, func(t *testing.T) {

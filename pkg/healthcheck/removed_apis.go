@@ -35,10 +35,11 @@ var ignoredClients = []struct{ user, agent, why string }{
 func (removedAPIs) Name() string { return "RemovedAPIs" }
 
 func (r removedAPIs) Run(ctx context.Context, request Request) (Report, error) {
-	if !enabled(request.Config.CheckRemovedAPIs) || !minorUpdate(request) {
+	target, minor := minorUpdate(request)
+	if !enabled(request.Config.CheckRemovedAPIs) || !minor {
 		return Report{}, nil
 	}
-	target, err := kubernetesOf(request)
+	kubernetes, notes, err := kubernetesOf(target, request.Config.KubernetesVersion)
 	if err != nil {
 		return Report{}, err
 	}
@@ -46,14 +47,14 @@ func (r removedAPIs) Run(ctx context.Context, request Request) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	report := Report{Recheck: request.MaxAge}
+	report := Report{Notes: notes, Recheck: request.MaxAge}
 	for i := range apis {
 		api := &apis[i]
 		removed, err := openshift.ParseKubernetesVersion(api.RemovedIn)
 		if err != nil {
 			return report, fmt.Errorf("removedInRelease of APIRequestCount/%s: %w", api.Name, err)
 		}
-		if removed.Compare(target) > 0 {
+		if removed.Compare(kubernetes) > 0 {
 			continue
 		}
 		clients, why := withoutIgnored(api.Clients)
@@ -65,23 +66,32 @@ func (r removedAPIs) Run(ctx context.Context, request Request) (Report, error) {
 			Object: "APIRequestCount/" + api.Name,
 			Reason: "RemovedAPIInUse",
 			Message: fmt.Sprintf("API %s is removed in Kubernetes %s, %s has Kubernetes %s, and it was used in the last 24 hours by %s",
-				api.Name, removed, request.Target, target, describeClients(clients, api.OtherClients)),
+				api.Name, removed, target, kubernetes, describeClients(clients, api.OtherClients)),
 			ClearsWhen: fmt.Sprintf("nobody but ignored clients has used API %s for 24 hours", api.Name),
 		})
 	}
 	return report, nil
 }
 
-// kubernetesOf returns the Kubernetes version of the target.
-func kubernetesOf(request Request) (openshift.KubernetesVersion, error) {
-	if configured := request.Config.KubernetesVersion; configured != "" {
-		return openshift.ParseKubernetesVersion(configured)
+// kubernetesOf returns the Kubernetes version of the target. What is configured may be of an earlier target: where it
+// differs from what follows from the version, the higher of both counts, and a note says so.
+func kubernetesOf(target openshift.Release, configured string) (v openshift.KubernetesVersion, notes []string, err error) {
+	follows, ok := target.Kubernetes()
+	if configured == "" {
+		if !ok {
+			err = fmt.Errorf("the Kubernetes version of %s is not known: set preUpgradeHealthChecks.kubernetesVersion", target)
+		}
+		return follows, nil, err
 	}
-	v, ok := request.Target.Kubernetes()
-	if !ok {
-		return v, fmt.Errorf("the Kubernetes version of %s is not known: set preUpgradeHealthChecks.kubernetesVersion", request.Target)
+	v, err = openshift.ParseKubernetesVersion(configured)
+	if err != nil || !ok || v == follows {
+		return v, nil, err
 	}
-	return v, nil
+	notes = []string{fmt.Sprintf("kubernetesVersion is %s, but %s has Kubernetes %s: the higher one counts", v, target, follows)}
+	if follows.Compare(v) > 0 {
+		v = follows
+	}
+	return v, notes, nil
 }
 
 // withoutIgnored returns the clients that count, and why the others do not.

@@ -39,6 +39,10 @@ func TestRemovedAPIs(t *testing.T) {
 	found := func(by string) healthcheck.Report {
 		return healthcheck.Report{Findings: []healthcheck.Finding{inUse(flowschemas, "1.32", "4.19.0", "1.32", by)}, Recheck: maxAge}
 	}
+	noted := func(report healthcheck.Report, note string) healthcheck.Report {
+		report.Notes = []string{note}
+		return report
+	}
 	ignored := healthcheck.Report{Notes: []string{"requests for " + flowschemas + " are ignored: the garbage collector lists every API"}}
 
 	for _, tc := range []struct {
@@ -95,7 +99,30 @@ func TestRemovedAPIs(t *testing.T) {
 			want:   healthcheck.Report{Findings: []healthcheck.Finding{inUse("a", "1.36", "5.0.1", "1.36", "eve (kubectl/v1.28.2)")}, Recheck: maxAge},
 		},
 		{
-			reason: "what is configured wins", config: v1beta1.HealthChecks{KubernetesVersion: "1.31"}, counts: []client.Object{openshifttest.APIRequestCount(flowschemas, "1.32", eve)},
+			reason: "what is configured has become too low", config: v1beta1.HealthChecks{KubernetesVersion: "1.31"}, counts: []client.Object{openshifttest.APIRequestCount(flowschemas, "1.32", eve)},
+			want: noted(found("eve (kubectl/v1.28.2)"), "kubernetesVersion is 1.31, but 4.19.0 has Kubernetes 1.32: the higher one counts"),
+		},
+		{
+			reason: "what is configured is too high", config: v1beta1.HealthChecks{KubernetesVersion: "1.33"},
+			counts: []client.Object{openshifttest.APIRequestCount("a", "1.33", eve), openshifttest.APIRequestCount("b", "1.34", eve)},
+			want: noted(healthcheck.Report{Findings: []healthcheck.Finding{inUse("a", "1.33", "4.19.0", "1.33", "eve (kubectl/v1.28.2)")}, Recheck: maxAge},
+				"kubernetesVersion is 1.33, but 4.19.0 has Kubernetes 1.32: the higher one counts"),
+		},
+		{
+			reason: "what is configured is right", config: v1beta1.HealthChecks{KubernetesVersion: "1.32"}, counts: []client.Object{openshifttest.APIRequestCount(flowschemas, "1.32", eve)},
+			want: found("eve (kubectl/v1.28.2)"),
+		},
+		{
+			reason: "what is configured is wrong, and nobody uses anything", config: v1beta1.HealthChecks{KubernetesVersion: "1.31"},
+			want: healthcheck.Report{Notes: []string{"kubernetesVersion is 1.31, but 4.19.0 has Kubernetes 1.32: the higher one counts"}},
+		},
+		{
+			reason: "an image that is offered", target: openshift.Release{Image: openshifttest.Image("4.19.0")}, counts: []client.Object{openshifttest.APIRequestCount(flowschemas, "1.32", eve)},
+			want: found("eve (kubectl/v1.28.2)"),
+		},
+		{
+			reason: "an image that is offered, of a patch", target: openshift.Release{Image: openshifttest.Image("4.18.2")},
+			counts: []client.Object{openshifttest.APIRequestCount(flowschemas, "1.31", eve)},
 		},
 		{
 			reason: "an image, with the version of Kubernetes", target: openshift.Release{Image: "registry/a"}, config: v1beta1.HealthChecks{KubernetesVersion: "1.32"},
@@ -114,7 +141,7 @@ func TestRemovedAPIs(t *testing.T) {
 				tc.target.Version = "4.19.0"
 			}
 			expectReport(t, tc.want, examine(t, healthcheck.RemovedAPIs(), healthcheck.Request{
-				Config: tc.config, Target: &tc.target, Version: openshifttest.ClusterVersion(), Cluster: cluster(tc.counts...),
+				Config: tc.config, Target: &tc.target, Version: openshifttest.ClusterVersion(openshifttest.Available("4.18.2", "4.19.0")), Cluster: cluster(tc.counts...),
 			}))
 		})
 	}

@@ -23,7 +23,8 @@ type upgradeable struct{}
 func (upgradeable) Name() string { return "Upgradeable" }
 
 func (upgradeable) Run(ctx context.Context, request Request) (Report, error) {
-	if !enabled(request.Config.CheckUpgradeable) || !minorUpdate(request) {
+	target, minor := minorUpdate(request)
+	if !enabled(request.Config.CheckUpgradeable) || !minor {
 		return Report{}, nil
 	}
 	operators, err := request.Cluster.Operators(ctx)
@@ -36,13 +37,13 @@ func (upgradeable) Run(ctx context.Context, request Request) (Report, error) {
 		report.Findings = append(report.Findings, Finding{
 			Object:     "ClusterVersion/" + cv.Name,
 			Reason:     "ClusterVersionNotUpgradeable",
-			Message:    fmt.Sprintf("ClusterVersion is not upgradeable to %s (%s): %s", request.Target, c.Reason, c.Message),
+			Message:    fmt.Sprintf("ClusterVersion is not upgradeable to %s (%s): %s", target, c.Reason, c.Message),
 			ClearsWhen: "ClusterVersion does not report Upgradeable=False any more",
 		})
 	}
 	for i := range operators {
 		if c := notUpgradeable(operators[i].Status.Conditions); c != nil {
-			what := fmt.Sprintf("is not upgradeable to %s", request.Target)
+			what := fmt.Sprintf("is not upgradeable to %s", target)
 			report.Findings = append(report.Findings,
 				operatorFinding(&operators[i], "ClusterOperatorNotUpgradeable", what, "does not report Upgradeable=False any more", c))
 		}
@@ -58,7 +59,17 @@ func notUpgradeable(conditions []configv1.ClusterOperatorStatusCondition) *confi
 	return nil
 }
 
-// minorUpdate tells whether the request is about an update to another minor or major version.
-func minorUpdate(request Request) bool {
-	return request.Target != nil && openshift.MinorUpdate(openshift.RunningVersion(request.Version), *request.Target)
+// minorUpdate returns the target of the request, and whether that is of another minor or major version than what runs.
+// The version of a target that is known by its image alone is that of the update that the cluster offers, if it does.
+func minorUpdate(request Request) (target openshift.Release, minor bool) {
+	if request.Target == nil {
+		return target, false
+	}
+	target = *request.Target
+	if target.Version == "" {
+		if offered, ok := openshift.Offered(request.Version, target); ok {
+			target = offered
+		}
+	}
+	return target, openshift.MinorUpdate(openshift.RunningVersion(request.Version), target)
 }

@@ -61,6 +61,14 @@ func TestUpgradeable(t *testing.T) {
 			want: []healthcheck.Finding{refuses("dns", "registry/a")},
 		},
 		{
+			reason: "an image that is offered", target: &openshift.Release{Image: openshifttest.Image("4.19.0")}, version: []func(*configv1.ClusterVersion){openshifttest.Available("4.18.2", "4.19.0")},
+			operators: []client.Object{operator("dns", configv1.ConditionFalse)}, want: []healthcheck.Finding{refuses("dns", "4.19.0")},
+		},
+		{
+			reason: "an image that is offered, of a patch", target: &openshift.Release{Image: openshifttest.Image("4.18.2")}, version: []func(*configv1.ClusterVersion){openshifttest.Available("4.18.2", "4.19.0")},
+			operators: []client.Object{operator("dns", configv1.ConditionFalse)},
+		},
+		{
 			reason: "a patch", target: &openshift.Release{Version: "4.18.2"}, version: []func(*configv1.ClusterVersion){versionRefuses},
 			operators: []client.Object{operator("dns", configv1.ConditionFalse)},
 		},

@@ -11,68 +11,77 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
-
-	"github.com/appuio/managed-upgrade-operator/pkg/poll"
 )
 
-// BudgetState says what a PodDisruptionBudget does to the drain of a node.
+// BudgetState says what a PodDisruptionBudget does to the drain of a node. Its status alone does not tell whether there
+// are pods at all.
 type BudgetState int
 
 const (
-	// BudgetAllows means: a pod may be evicted, or the budget has none. Also of a budget that is being deleted, and of
-	// one that the disruption controller has not looked at yet, unless its spec says enough.
+	// BudgetAllows means: a pod may be evicted, or the budget surely has none.
 	BudgetAllows BudgetState = iota
 	// BudgetNeverAllows means: no pod may be evicted even while every pod is healthy.
 	BudgetNeverAllows
+	// BudgetCountsNoPods means: no pod may be evicted, because the disruption controller counts none. Of pods without a
+	// controller it cannot tell how many there should be, unless minAvailable is a number.
+	BudgetCountsNoPods
 	// BudgetExhausted means: no pod may be evicted at present, because pods are not healthy.
 	BudgetExhausted
-	// BudgetNotComputed means: no pod may be evicted, because the disruption controller cannot tell how many pods there
-	// should be, e.g. for maxUnavailable over pods without a controller.
+	// BudgetNotComputed means: no pod may be evicted, because the disruption controller has not looked at the budget yet,
+	// or failed, e.g. for want of the scale of the pods' controller.
 	BudgetNotComputed
 )
 
-// Budget is what is kept of a PodDisruptionBudget that allows no eviction.
+// Budget is what is kept of a PodDisruptionBudget.
 type Budget struct {
 	Namespace, Name string
-	// State is any but BudgetAllows.
-	State BudgetState
+	State           BudgetState
 	// Message explains the state to people.
 	Message string
 	// Required is how many pods have to be healthy; zero if that is not known.
 	Required int32
 
 	selector labels.Selector
+	// asTheyWillBe is set if pods count that are not healthy at present: they would not be evicted once they are.
+	asTheyWillBe bool
 	// unhealthyGo is set if pods that are not healthy may be evicted all the same.
 	unhealthyGo bool
-	// held is asked at most once: the budget lives for as long as the answer of which it is a part.
-	held poll.Question[HeldPods]
 }
 
-// JudgeBudget tells what the budget does to a drain, and explains it to people.
+// JudgeBudget tells what the budget does to a drain, and explains it to people. It follows what the API server does at an
+// eviction: it does not look whether the budget is being deleted, and refuses while the status is not of the spec.
 func JudgeBudget(pdb *policyv1.PodDisruptionBudget) (BudgetState, string) {
-	st := &pdb.Status
-	current := st.ObservedGeneration >= pdb.Generation && st.ObservedGeneration > 0
-	// A nil selector selects nothing.
-	if !pdb.DeletionTimestamp.IsZero() || pdb.Spec.Selector == nil || (current && st.ExpectedPods == 0) {
+	spec, st := &pdb.Spec, &pdb.Status
+	if spec.Selector == nil { // selects nothing
 		return BudgetAllows, ""
 	}
-	if why := forbidden(&pdb.Spec); why != "" {
+	if why := forbidden(spec); why != "" {
 		return BudgetNeverAllows, why
 	}
 	c := meta.FindStatusCondition(st.Conditions, policyv1.DisruptionAllowedCondition)
 	switch {
 	case c != nil && c.Reason == policyv1.SyncFailedReason:
 		return BudgetNotComputed, "the disruption controller cannot compute it"
-	case !current:
-		return BudgetAllows, ""
+	case !observed(pdb):
+		return BudgetNotComputed, "the disruption controller has not looked at it yet"
+	case st.ExpectedPods == 0 && spec.MinAvailable != nil && spec.MinAvailable.Type == intstr.Int:
+		return BudgetAllows, "" // only then all pods are counted, and there are none
+	case st.ExpectedPods == 0:
+		return BudgetCountsNoPods, "pods without a controller count only if minAvailable is a number"
 	case st.DesiredHealthy >= st.ExpectedPods:
 		return BudgetNeverAllows, fmt.Sprintf("%d of %d pods have to be healthy", st.DesiredHealthy, st.ExpectedPods)
-	case st.DisruptionsAllowed == 0:
+	case st.DisruptionsAllowed <= 0:
 		return BudgetExhausted, fmt.Sprintf("%d of %d pods healthy, %d required", st.CurrentHealthy, st.ExpectedPods, st.DesiredHealthy)
 	default:
 		return BudgetAllows, ""
 	}
+}
+
+// observed tells whether the budget's status is of its spec.
+func observed(pdb *policyv1.PodDisruptionBudget) bool {
+	return pdb.Status.ObservedGeneration > 0 && pdb.Status.ObservedGeneration >= pdb.Generation
 }
 
 // forbidden names the field of the spec that forbids every eviction, whatever the number of pods; empty if none does.
@@ -91,29 +100,42 @@ func forbidden(spec *policyv1.PodDisruptionBudgetSpec) string {
 	return ""
 }
 
-// newBudget returns the budget if it allows no eviction, or nil.
+// newBudget returns the facts of the budget, or nil if it selects nothing.
 func newBudget(pdb *policyv1.PodDisruptionBudget) *Budget {
-	state, message := JudgeBudget(pdb)
 	selector, err := metav1.LabelSelectorAsSelector(pdb.Spec.Selector)
-	// The API server takes a selector that cannot be parsed to select nothing, too.
-	if state == BudgetAllows || err != nil {
+	if err != nil || pdb.Spec.Selector == nil { // the API server takes what cannot be parsed to select nothing, too
 		return nil
 	}
+	state, message := JudgeBudget(pdb)
 	st, policy := &pdb.Status, pdb.Spec.UnhealthyPodEvictionPolicy
 	return &Budget{
 		Namespace: pdb.Namespace, Name: pdb.Name, State: state, Message: message, Required: st.DesiredHealthy, selector: selector,
+		// Pods that are not counted are none that will be: they are the last ones, or nobody starts others.
+		asTheyWillBe: state == BudgetNeverAllows && (st.ExpectedPods > 0 || !observed(pdb)),
 		// As the API server decides on an eviction.
-		unhealthyGo: (policy != nil && *policy == policyv1.AlwaysAllow) ||
-			(state == BudgetExhausted && st.CurrentHealthy >= st.DesiredHealthy && st.DesiredHealthy > 0),
+		unhealthyGo: (policy != nil && *policy == policyv1.AlwaysAllow) || (st.CurrentHealthy >= st.DesiredHealthy && st.DesiredHealthy > 0),
 	}
 }
 
-// holds tells whether a drain would hang at the pod because of the budget.
+// ofVirtualMachine tells whether KubeVirt keeps the budget for a virtual machine. It never allows an eviction, and does
+// not hold up a drain: KubeVirt takes the eviction as the order to migrate the virtual machine.
+func ofVirtualMachine(pdb *policyv1.PodDisruptionBudget) bool {
+	owner := metav1.GetControllerOf(pdb)
+	if owner == nil || owner.Kind != "VirtualMachineInstance" {
+		return false
+	}
+	version, err := schema.ParseGroupVersion(owner.APIVersion)
+	return err == nil && version.Group == "kubevirt.io"
+}
+
+// selects tells whether the budget is about the pod.
+func (b *Budget) selects(pod *corev1.Pod) bool { return b.selector.Matches(labels.Set(pod.Labels)) }
+
+// holds tells of a budget that allows no eviction whether it would keep this pod, one that it selects, from being
+// evicted by a drain.
 func (b *Budget) holds(pod *corev1.Pod) bool {
 	switch {
-	case pod.Spec.NodeName == "" || !drained(pod):
-		return false
-	case b.State == BudgetNeverAllows:
+	case b.asTheyWillBe:
 		return true // a pod that starts will be healthy, and one that ends will have a successor
 	case pod.Status.Phase == corev1.PodPending || !pod.DeletionTimestamp.IsZero():
 		return false // no budget protects it
@@ -125,7 +147,7 @@ func (b *Budget) holds(pod *corev1.Pod) bool {
 // drained tells whether a drain evicts the pod and a budget may protect it: not if it has finished, or if it belongs to
 // its node.
 func drained(pod *corev1.Pod) bool {
-	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+	if pod.Spec.NodeName == "" || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 		return false
 	}
 	if _, static := pod.Annotations[corev1.MirrorPodAnnotationKey]; static {

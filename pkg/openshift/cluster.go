@@ -38,7 +38,7 @@ type Cluster struct {
 	// What cannot be watched, or costs too much to be.
 	inWork      poll.Question[[]metav1.PartialObjectMetadata]
 	nodes       poll.Question[[]NodeFacts]
-	budgets     poll.Question[[]*Budget]
+	budgets     poll.Question[[]*NamespaceBudgets]
 	removedAPIs poll.Question[[]RemovedAPI]
 }
 

@@ -21,6 +21,9 @@ const (
 	reasonAnnotation           = mcoPrefix + "reason"
 	desiredDrainAnnotation     = mcoPrefix + "desiredDrain"
 	lastAppliedDrainAnnotation = mcoPrefix + "lastAppliedDrain"
+	// controlPlaneTopologyAnnotation is on every node of a pool, also on additional workers of a single control plane
+	// node. The machine-config daemon drains its node unless it is SingleReplica.
+	controlPlaneTopologyAnnotation = mcoPrefix + "controlPlaneTopology"
 
 	stateDone = "Done"
 )

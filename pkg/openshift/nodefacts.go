@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	configv1 "github.com/openshift/api/config/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -24,6 +25,8 @@ type NodeFacts struct {
 	NotReady *NodeCondition
 	// CordonedByHand is set if the node takes no pods, and the machine-config operator has no part in it.
 	CordonedByHand bool
+	// NotDrained is set if the machine-config operator reboots the node without a drain.
+	NotDrained bool
 	// Pressures are what the node is short of: memory, disk, process ids, in this order.
 	Pressures []NodeCondition
 }
@@ -36,7 +39,7 @@ type NodeCondition struct {
 
 // JudgeNode returns the facts of a node. A node that does not report whether it is ready is not.
 func JudgeNode(node *corev1.Node) NodeFacts {
-	facts := NodeFacts{Name: node.Name}
+	facts := NodeFacts{Name: node.Name, NotDrained: node.Annotations[controlPlaneTopologyAnnotation] == string(configv1.SingleReplicaTopologyMode)}
 	ready := nodeCondition(node, corev1.NodeReady)
 	switch {
 	case ready == nil:

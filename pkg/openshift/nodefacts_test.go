@@ -53,6 +53,15 @@ func TestJudgeNode(t *testing.T) {
 			want:    openshift.NodeFacts{CordonedByHand: true},
 		},
 		{
+			reason:  "beside a single control plane node",
+			options: []func(*corev1.Node){openshifttest.NodeAnnotations(map[string]string{"controlPlaneTopology": "SingleReplica"})},
+			want:    openshift.NodeFacts{NotDrained: true},
+		},
+		{
+			reason:  "in a cluster as they mostly are",
+			options: []func(*corev1.Node){openshifttest.NodeAnnotations(map[string]string{"controlPlaneTopology": "HighlyAvailable"})},
+		},
+		{
 			reason: "short of everything that the kubelet watches, and of nothing else",
 			options: []func(*corev1.Node){
 				openshifttest.NodeCondition(corev1.NodePIDPressure, corev1.ConditionTrue, "KubeletHasInsufficientPID", "p"),
@@ -108,12 +117,14 @@ func TestAnswersAreShared(t *testing.T) {
 		apis, err2 := cluster.RemovedAPIs(t.Context(), at, time.Minute)
 		budgets, err3 := cluster.Budgets(t.Context(), at, time.Minute)
 		pods := 0
-		for _, b := range budgets {
-			held, err := cluster.HeldPods(t.Context(), b, at, time.Minute)
+		for _, n := range budgets {
+			held, err := cluster.HeldPods(t.Context(), n, at, time.Minute)
 			if err != nil {
 				t.Fatal(err)
 			}
-			pods += len(held.Pods)
+			for _, h := range held {
+				pods += len(h.Pods)
+			}
 		}
 		if err1 != nil || err2 != nil || err3 != nil {
 			t.Fatal(err1, err2, err3)

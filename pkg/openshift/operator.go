@@ -19,6 +19,26 @@ func OperatorVersion(co *configv1.ClusterOperator) string {
 	return ""
 }
 
+// OperatorSickness returns the conditions by which the cluster-version operator takes an operator to be sick: an Available
+// that is not True, a Degraded that is not False. One that the operator does not have is returned without a status, as
+// old as the operator.
+func OperatorSickness(co *configv1.ClusterOperator) []configv1.ClusterOperatorStatusCondition {
+	var sick []configv1.ClusterOperatorStatusCondition
+	for _, well := range []struct {
+		kind   configv1.ClusterStatusConditionType
+		status configv1.ConditionStatus
+	}{{configv1.OperatorAvailable, configv1.ConditionTrue}, {configv1.OperatorDegraded, configv1.ConditionFalse}} {
+		c := Condition(co.Status.Conditions, well.kind)
+		if c == nil {
+			c = &configv1.ClusterOperatorStatusCondition{Type: well.kind, LastTransitionTime: co.CreationTimestamp}
+		}
+		if c.Status != well.status {
+			sick = append(sick, *c)
+		}
+	}
+	return sick
+}
+
 // OperatorExcluded tells whether a ClusterOperator is excluded by its name, or by the name of a namespace
 // that it lists among its related objects.
 func OperatorExcluded(co *configv1.ClusterOperator, excluded []string) bool {

@@ -6,6 +6,7 @@ package openshift_test
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	configv1 "github.com/openshift/api/config/v1"
 
 	"github.com/appuio/managed-upgrade-operator/pkg/openshift"
@@ -18,6 +19,39 @@ func TestOperatorVersion(t *testing.T) {
 	}
 	if got := openshift.OperatorVersion(&configv1.ClusterOperator{}); got != "" {
 		t.Errorf("an operator that reports none: got %q", got)
+	}
+}
+
+// An operator is as sick as the cluster-version operator takes it to be, which believes nothing but Available=True and
+// Degraded=False.
+func TestOperatorSickness(t *testing.T) {
+	statuses := []configv1.ConditionStatus{configv1.ConditionTrue, configv1.ConditionFalse, configv1.ConditionUnknown, "", "absent"}
+	for _, available := range statuses {
+		for _, degraded := range statuses {
+			t.Run(string("Available="+available+" Degraded="+degraded), func(t *testing.T) {
+				co := openshifttest.ClusterOperator("dns", func(co *configv1.ClusterOperator) { co.Status.Conditions = nil })
+				for kind, status := range map[configv1.ClusterStatusConditionType]configv1.ConditionStatus{
+					configv1.OperatorAvailable: available, configv1.OperatorDegraded: degraded,
+				} {
+					if status != "absent" {
+						openshifttest.OperatorCondition(kind, status, "Why", "")(co)
+					}
+				}
+				var want, got []configv1.ClusterStatusConditionType
+				if available != configv1.ConditionTrue {
+					want = append(want, configv1.OperatorAvailable)
+				}
+				if degraded != configv1.ConditionFalse {
+					want = append(want, configv1.OperatorDegraded)
+				}
+				for _, c := range openshift.OperatorSickness(co) {
+					got = append(got, c.Type)
+				}
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Errorf("(-want +got):\n%s", diff)
+				}
+			})
+		}
 	}
 }
 

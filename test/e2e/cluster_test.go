@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -50,8 +51,10 @@ type cluster struct {
 	// it has read the roles.
 	judged    time.Time
 	operators []*environment.Operator
-	// atEnd is done when the operators have stopped.
+	// atEnd is done when the operators have stopped, the last one first, whatever became of the test.
 	atEnd []func()
+	// away is set while Prometheus is stopped.
+	away bool
 
 	stopSimulation func()
 	mutex          sync.Mutex
@@ -84,6 +87,7 @@ func newClusterFor(t *testing.T, limit time.Duration, changes ...func(*sim.Scena
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	t.Cleanup(cancel)
 	c := &cluster{t: t, ctx: ctx, stopSimulation: func() {}}
+	t.Cleanup(c.end)
 	scenario := small()
 	for _, change := range changes {
 		change(&scenario)
@@ -209,7 +213,14 @@ func (c *cluster) tearDown() {
 		c.stopOperator(o, failed)
 	}
 	c.stopSimulation()
-	for _, f := range c.atEnd {
+}
+
+// end undoes what outlives the cluster: the next test shall not suffer from it.
+func (c *cluster) end() {
+	ctx, cancel := context.WithTimeout(context.Background(), patience/2)
+	defer cancel()
+	c.ctx = ctx
+	for _, f := range slices.Backward(c.atEnd) {
 		f()
 	}
 }

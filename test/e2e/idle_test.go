@@ -40,7 +40,11 @@ func TestIdleOperatorMakesNoRequests(t *testing.T) {
 		return nil
 	})
 	c.fromNowOn()
+	asked := c.queries()
 	c.until(time.Now().Add(idle))
+	if got := c.queries() - asked; got > 0 {
+		t.Errorf("an idle operator asks Prometheus %d times", got)
+	}
 	watches, renewals := 0, 0
 	for _, r := range c.operatorRequests() {
 		switch {

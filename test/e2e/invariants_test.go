@@ -21,7 +21,7 @@ import (
 
 // conditionOrder is the order in which the conditions of a job stand.
 var conditionOrder = []string{
-	v1beta1.ConditionStarted,
+	v1beta1.ConditionStarted, v1beta1.ConditionPreflightHealthy,
 	steps.ConditionClusterHealthyBeforeUpgrade, steps.ConditionUpdateAvailable, steps.ConditionUpgradeCommenced,
 	steps.ConditionControlPlaneUpgraded, steps.ConditionMachineConfigPoolsUpgraded, steps.ConditionClusterHealthyAfterUpgrade,
 	v1beta1.ConditionSucceeded, v1beta1.ConditionFailed, v1beta1.ConditionSkipped,

@@ -73,6 +73,13 @@ func AlwaysEvictUnhealthy() func(*policyv1.PodDisruptionBudget) {
 	}
 }
 
+// BudgetOwner sets the controller of the budget.
+func BudgetOwner(apiVersion, kind, name string) func(*policyv1.PodDisruptionBudget) {
+	return func(pdb *policyv1.PodDisruptionBudget) {
+		pdb.OwnerReferences = []metav1.OwnerReference{{APIVersion: apiVersion, Kind: kind, Name: name, Controller: new(true)}}
+	}
+}
+
 // Pod returns a pod of an app that is ready on a node.
 func Pod(namespace, app string, index int, node string, options ...func(*corev1.Pod)) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
@@ -93,6 +100,16 @@ func PodOwner(kind, name string) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) {
 		pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: kind, Name: name, Controller: new(true)}}
 	}
+}
+
+// PodWithoutController makes the pod one that nobody starts anew.
+func PodWithoutController() func(*corev1.Pod) {
+	return func(pod *corev1.Pod) { pod.OwnerReferences = nil }
+}
+
+// PodLabel adds a label to the pod.
+func PodLabel(key, value string) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) { pod.Labels[key] = value }
 }
 
 // PodPhase sets the phase of the pod, in which it is not ready unless it runs.
