@@ -153,7 +153,8 @@ type HealthChecks struct {
 	// +optional
 	CheckCriticalAlerts *bool `json:"checkCriticalAlerts,omitempty"`
 
-	// checkDegradedOperators requires every ClusterOperator to be available and not degraded, and ClusterVersion not to be failing.
+	// checkDegradedOperators requires every ClusterOperator to report that it is available and not degraded, and
+	// ClusterVersion not to be failing.
 	// +kubebuilder:default=true
 	// +optional
 	CheckDegradedOperators *bool `json:"checkDegradedOperators,omitempty"`
@@ -191,7 +192,7 @@ type HealthChecks struct {
 	CheckRemovedAPIs *bool `json:"checkRemovedAPIs,omitempty"`
 
 	// kubernetesVersion of the target, e.g. "1.33", for checkRemovedAPIs. Only needed where it does not follow from the
-	// version of OpenShift: 4.x ships 1.(x+13).
+	// version of OpenShift: 4.x ships 1.(x+13). If the two differ, the higher one counts.
 	// +kubebuilder:validation:MaxLength=16
 	// +kubebuilder:validation:XValidation:rule="size(self) == 0 || self.matches('^[0-9]+[.][0-9]+$')",message="must be a minor version such as 1.33"
 	// +optional

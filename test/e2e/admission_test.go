@@ -173,7 +173,13 @@ func TestSpecOfAJobIsImmutableButForItsWindow(t *testing.T) {
 // kubectl runs the control plane's kubectl as an administrator.
 func (c *cluster) kubectl(args ...string) string {
 	c.t.Helper()
-	cmd := exec.CommandContext(c.ctx, env.Kubectl(), append([]string{"--kubeconfig", env.Kubeconfig(), "--namespace", environment.Namespace}, args...)...)
+	return c.kubectlAnywhere(append([]string{"--namespace", environment.Namespace}, args...)...)
+}
+
+// kubectlAnywhere is kubectl for objects that say where they belong.
+func (c *cluster) kubectlAnywhere(args ...string) string {
+	c.t.Helper()
+	cmd := exec.CommandContext(c.ctx, env.Kubectl(), append([]string{"--kubeconfig", env.Kubeconfig()}, args...)...)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		c.t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
@@ -209,7 +215,7 @@ func TestSamplesApply(t *testing.T) {
 // What is shipped applies by plain kubectl, whose annotation has a limit of 262,144 bytes.
 func TestDeployAppliesByKubectl(t *testing.T) {
 	c := newCluster(t)
-	c.kubectl("apply", "--validate=strict", "-k", filepath.Join(environment.Root(), "deploy"))
+	c.kubectlAnywhere("apply", "--validate=strict", "-k", filepath.Join(environment.Root(), "deploy"))
 	if got := c.kubectl("get", "managedupgrade", "-o", "name"); got != "" {
 		t.Errorf("there are objects of ours: %s", got)
 	}
