@@ -88,10 +88,10 @@ func ownError(body []byte) error {
 		ErrorType promv1.ErrorType `json:"errorType"`
 		Error     string           `json:"error"`
 	}
-	if json.Unmarshal(body, &answer) != nil || answer.Status != "error" {
-		return nil
+	if err := json.Unmarshal(body, &answer); err == nil && answer.Status == "error" {
+		return &promv1.Error{Type: answer.ErrorType, Msg: answer.Error}
 	}
-	return &promv1.Error{Type: answer.ErrorType, Msg: answer.Error}
+	return nil
 }
 
 // tooLong tells whether a response was cut off by bounded.
