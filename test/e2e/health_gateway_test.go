@@ -163,7 +163,7 @@ func TestPrometheusThatHangsHoldsTheUpgradeAndDelaysDeadlinesBySecondsOnly(t *te
 	job := create(c, aJob(attentive(givingUpAfter(timeout))))
 	c.wait(job, skippedFor(v1beta1.ReasonPreHealthCheckFailed), saying(v1beta1.ConditionSkipped, "Prometheus does not answer in time"))
 	ended := c.when(job, inPhase(v1beta1.PhaseSkipped))
-	c.notLaterThan("the end of the job", ended, job.Status.StartTime.Add(timeout), answerTimeout+promptness)
+	c.notLaterThan("the end of the job", ended, job.Status.StartTime.Add(timeout), answerTimeout+3*promptness)
 	if g.Requests("/api/v1/query") == 0 {
 		t.Error("Prometheus was not asked")
 	}
@@ -175,7 +175,7 @@ func TestPrometheusThatHangsHoldsTheUpgradeAndDelaysDeadlinesBySecondsOnly(t *te
 		}
 		return errors.New("it still waits for its start")
 	}
-	c.notLaterThan("the start of the other job", c.when(other, lookedAt), start, timeout+promptness)
+	c.notLaterThan("the start of the other job", c.when(other, lookedAt), start, timeout+2*promptness)
 	c.wait(other, succeeded())
 	if writes := c.desiredUpdateWrites(); len(writes) != 1 || writes[0].seen.Before(ended) {
 		t.Errorf("the cluster was changed %d times, want once, after the end of the first job: %+v", len(writes), writes)

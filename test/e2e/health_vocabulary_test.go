@@ -247,7 +247,7 @@ func (c *cluster) notUpgraded(job *v1beta1.UpgradeJob) {
 func (c *cluster) goesOn(job *v1beta1.UpgradeJob, healthy time.Time) {
 	c.t.Helper()
 	c.wait(job, succeeded(), withoutFinalizers())
-	c.notLaterThan("the end of the wait", c.when(job, done(steps.ConditionClusterHealthyBeforeUpgrade)), healthy, lookInterval+promptness)
+	c.notLaterThan("the end of the wait", c.when(job, done(steps.ConditionClusterHealthyBeforeUpgrade)), healthy, lookInterval+2*promptness)
 	c.upgradedOnce(job)
 }
 

@@ -103,7 +103,7 @@ func TestCRDsAreThoseOfTheModule(t *testing.T) {
 	}
 	module := strings.TrimSpace(string(out))
 	files, err := crdFiles.ReadDir("crds")
-	if err != nil || len(files) != 4 {
+	if err != nil || len(files) != 5 {
 		t.Fatalf("embedded manifests: %d, %v", len(files), err)
 	}
 	for _, file := range files {
