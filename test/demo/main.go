@@ -37,7 +37,7 @@ each change:
   step      a step of the upgrade
   cluster   how far the cluster is
 
-It takes about two minutes, and listens on 127.0.0.1 only. When it ends, also by
+It takes about two and a half minutes, and listens on 127.0.0.1 only. When it ends, also by
 ^C, everything that it started ends. Exits 0 when the upgrade succeeded, 1 when it
 did not (with the reason), 2 on wrong flags, 130 when interrupted.
 
