@@ -45,6 +45,26 @@ func PreflightUnknown(reason, message string) metav1.Condition {
 	return condition(ConditionPreflightHealthy, metav1.ConditionUnknown, reason, message)
 }
 
+// CreateHooksDone is the condition of a job whose hooks of the event Create have finished.
+func CreateHooksDone(message string) metav1.Condition {
+	return condition(ConditionCreateHooksCompleted, metav1.ConditionTrue, ReasonCompleted, message)
+}
+
+// CreateHooksRunning is the condition of a job that waits for its hooks of the event Create.
+func CreateHooksRunning(message string) metav1.Condition {
+	return condition(ConditionCreateHooksCompleted, metav1.ConditionFalse, ReasonHooksRunning, message)
+}
+
+// CreateHooksFailed is the condition of a job that a hook of the event Create aborts.
+func CreateHooksFailed(message string) metav1.Condition {
+	return condition(ConditionCreateHooksCompleted, metav1.ConditionFalse, ReasonHookFailed, message)
+}
+
+// CreateHooksError is the condition of a job whose hooks of the event Create cannot be run at present.
+func CreateHooksError(message string) metav1.Condition {
+	return condition(ConditionCreateHooksCompleted, metav1.ConditionFalse, ReasonError, message)
+}
+
 // Started is the condition of a job that has started.
 func Started(message string) metav1.Condition {
 	return condition(ConditionStarted, metav1.ConditionTrue, ReasonStarted, message)

@@ -18,6 +18,7 @@ func AddToScheme(scheme *runtime.Scheme) error {
 		&ClusterVersion{}, &ClusterVersionList{},
 		&UpgradeConfig{}, &UpgradeConfigList{},
 		&UpgradeJob{}, &UpgradeJobList{},
+		&UpgradeJobHook{}, &UpgradeJobHookList{},
 		&UpgradeSuspensionWindow{}, &UpgradeSuspensionWindowList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)

@@ -12,6 +12,8 @@ const (
 	// ConditionPreflightHealthy tells on an UpgradeJob that has not started whether the cluster is healthy enough to be
 	// upgraded. The start, or the end of a job that never started, removes it: from then on the step or the outcome tells.
 	ConditionPreflightHealthy = "PreflightHealthy"
+	// ConditionCreateHooksCompleted tells on an UpgradeJob whether the hooks of the event Create have finished.
+	ConditionCreateHooksCompleted = "CreateHooksCompleted"
 	// ConditionStarted tells on an UpgradeJob whether it has started, and if not, why not.
 	ConditionStarted = "Started"
 	// ConditionSucceeded is True on an UpgradeJob that succeeded.
@@ -40,6 +42,10 @@ const (
 	ReasonInvalidSelector = "InvalidSelector"
 	// ReasonInvalidQuery: a custom query of the health checks is not PromQL, or returns no vector.
 	ReasonInvalidQuery = "InvalidQuery"
+	// ReasonInvalidTemplate: the API server refuses the Job of a hook.
+	ReasonInvalidTemplate = "InvalidTemplate"
+	// ReasonUnknownStep: a hook names a step that no upgrader has.
+	ReasonUnknownStep = "UnknownStep"
 	// ReasonSynced: OpenShift's ClusterVersion is as described.
 	ReasonSynced = "Synced"
 	// ReasonSyncFailed: OpenShift's ClusterVersion could not be written.
@@ -66,6 +72,12 @@ const (
 	ReasonCreateFailed = "CreateFailed"
 	// ReasonInvalidConfig: the config cannot be used; see its condition Ready.
 	ReasonInvalidConfig = "InvalidConfig"
+)
+
+// Codes of blockers that are not reasons of conditions too.
+const (
+	// ReasonHookRunning: a hook has not finished.
+	ReasonHookRunning = "HookRunning"
 )
 
 // Reasons of Started.
@@ -102,6 +114,8 @@ const (
 	ReasonPostHealthCheckFailed = "PostHealthCheckFailed"
 	// ReasonReleaseNotAccepted: the cluster-version operator did not accept the release within releaseAcceptTimeout.
 	ReasonReleaseNotAccepted = "ReleaseNotAccepted"
+	// ReasonHookFailed: a hook with failurePolicy Abort failed. Also of steps.
+	ReasonHookFailed = "HookFailed"
 	// ReasonUpgradeSuperseded: somebody changed the cluster's desired update while the job ran.
 	ReasonUpgradeSuperseded = "UpgradeSuperseded"
 )
@@ -122,6 +136,8 @@ const (
 	ReasonError = "Error"
 	// ReasonResumed: the job was reopened by a resume request and has not come here again.
 	ReasonResumed = "Resumed"
+	// ReasonHooksRunning: hooks hold the step. Also of Started and CreateHooksCompleted.
+	ReasonHooksRunning = "HooksRunning"
 	// ReasonUnhealthy: health checks have findings. Also of PreflightHealthy.
 	ReasonUnhealthy = "Unhealthy"
 	// ReasonUpdatesUnknown: the cluster does not know at present which updates are available.

@@ -132,6 +132,13 @@ type UpgradeJobConfig struct {
 	// +kubebuilder:default={}
 	// +optional
 	PostUpgradeHealthChecks HealthChecks `json:"postUpgradeHealthChecks,omitzero"`
+
+	// notifications are the webhooks that are told of each transition of a job.
+	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:XValidation:rule="self.all(a, !has(a.name) || self.exists_one(b, has(b.name) && b.name == a.name))",message="two receivers have the same name"
+	// +listType=atomic
+	// +optional
+	Notifications []NotificationReceiver `json:"notifications,omitempty"`
 }
 
 // UpgradeJobStatus tells where the job stands and what it waits for.
@@ -156,7 +163,7 @@ type UpgradeJobStatus struct {
 	// +optional
 	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
 
-	// conditions: PreflightHealthy until the start, Started, one for each step in step order, and at the end one of Succeeded, Failed, Skipped.
+	// conditions: PreflightHealthy until the start, CreateHooksCompleted, Started, one for each step in step order, and at the end one of Succeeded, Failed, Skipped.
 	// +listType=map
 	// +listMapKey=type
 	// +optional
@@ -173,6 +180,16 @@ type UpgradeJobStatus struct {
 	// +listType=atomic
 	// +optional
 	Blockers []Blocker `json:"blockers,omitempty"`
+
+	// hookTracker records each run of a hook for this job.
+	// +kubebuilder:validation:MaxItems=512
+	// +listType=atomic
+	// +optional
+	HookTracker []HookRun `json:"hookTracker,omitempty"`
+
+	// notifications tells what was notified to whom.
+	// +optional
+	Notifications *NotificationsStatus `json:"notifications,omitempty"`
 
 	// resumedRequests are the values of spec.resumeRequest that were carried out, oldest first. The newest 32 are kept.
 	// +kubebuilder:validation:MaxItems=32

@@ -10,4 +10,5 @@ generate: ## Generate deep copy functions and mocks
 
 .PHONY: manifests
 manifests: ## Generate the CRDs in deploy/crds
-	$(CONTROLLER_GEN) crd paths=./api/... output:crd:dir=deploy/crds
+	$(CONTROLLER_GEN) crd:generateEmbeddedObjectMeta=true paths=./api/... output:crd:dir=deploy/crds
+	go run ./boilerplate/trimcrd -below spec.template deploy/crds/managedupgrade.appuio.io_upgradejobhooks.yaml

@@ -5,6 +5,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -19,15 +20,25 @@ import (
 	"github.com/appuio/managed-upgrade-operator/pkg/upgrader"
 )
 
-// cleanUp gives back everything that a finished or deleted job holds, the lock last, and then lets go of the job by
-// removing the finalizer. cv is ClusterVersion/version as the caller knows it, or nil.
-func (r *UpgradeJobReconciler) cleanUp(ctx context.Context, job *v1beta1.UpgradeJob, cv *configv1.ClusterVersion) (time.Duration, error) {
+// cleanUp lets a deleted job go. Its hooks' Jobs go with it.
+func (r *UpgradeJobReconciler) cleanUp(ctx context.Context, job *v1beta1.UpgradeJob) (time.Duration, error) {
+	var err error
+	if len(job.Status.HookTracker) > 0 {
+		err = r.Hooks.ReleaseAll(ctx, client.ObjectKeyFromObject(job))
+	}
+	wait, releaseErr := r.release(ctx, job, nil, err != nil)
+	return wait, errors.Join(releaseErr, err)
+}
+
+// release gives back everything that a finished or deleted job holds, the lock last, and then lets go of the job by
+// removing the finalizer, unless it is kept. cv is ClusterVersion/version as the caller knows it, or nil.
+func (r *UpgradeJobReconciler) release(ctx context.Context, job *v1beta1.UpgradeJob, cv *configv1.ClusterVersion, keep bool) (time.Duration, error) {
 	r.progress.forget(job)
 	if !controllerutil.ContainsFinalizer(job, v1beta1.UpgradeJobFinalizer) {
 		return 0, nil // nothing is held: the finalizer is there before anything is taken
 	}
 	// Also a job that never started: the process may have ended between its lock and the record of its start.
-	if wait, err := r.giveBack(ctx, job, cv); wait > 0 || err != nil {
+	if wait, err := r.giveBack(ctx, job, cv); wait > 0 || err != nil || keep {
 		return wait, err
 	}
 	base := job.DeepCopy()

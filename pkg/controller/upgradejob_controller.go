@@ -11,8 +11,9 @@ import (
 
 	configv1 "github.com/openshift/api/config/v1"
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
-	corev1 "k8s.io/api/core/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
@@ -21,10 +22,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
+	"github.com/appuio/managed-upgrade-operator/pkg/hooks"
 	"github.com/appuio/managed-upgrade-operator/pkg/lifecycle"
 	"github.com/appuio/managed-upgrade-operator/pkg/monitoring"
 	"github.com/appuio/managed-upgrade-operator/pkg/openshift"
@@ -39,9 +40,11 @@ type UpgradeJobReconciler struct {
 	Cluster *openshift.Cluster
 	// Monitoring asks Prometheus and Alertmanager.
 	Monitoring *monitoring.Client
-	Upgraders  *upgrader.Registry
-	Clock      clock.PassiveClock
-	Events     events.EventRecorder
+	// Hooks runs UpgradeJobHooks.
+	Hooks     *hooks.Engine
+	Upgraders *upgrader.Registry
+	Clock     clock.PassiveClock
+	Events    events.EventRecorder
 	// Namespace that the operator watches; empty for all. The lock of a job elsewhere cannot be judged.
 	Namespace string
 
@@ -53,8 +56,10 @@ type UpgradeJobReconciler struct {
 // Reconcile does one pass over an UpgradeJob.
 func (r *UpgradeJobReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	job := &v1beta1.UpgradeJob{}
-	if err := r.Client.Get(ctx, req.NamespacedName, job); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+	if err := r.Client.Get(ctx, req.NamespacedName, job); apierrors.IsNotFound(err) {
+		return r.retry.after(ctx, req, 0, r.Hooks.ReleaseOrphans(ctx, req.NamespacedName)), nil
+	} else if err != nil {
+		return ctrl.Result{}, err
 	}
 	if wait := r.freshness.wait(job); wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil
@@ -68,24 +73,23 @@ func (r *UpgradeJobReconciler) Reconcile(ctx context.Context, req ctrl.Request) 
 }
 
 func (r *UpgradeJobReconciler) pass(ctx context.Context, job *v1beta1.UpgradeJob) (time.Duration, error) {
-	finished := job.Status.Phase.Finished() && !lifecycle.ResumeRequested(job)
-	if !job.DeletionTimestamp.IsZero() || finished {
-		return r.cleanUp(ctx, job, nil)
+	if !job.DeletionTimestamp.IsZero() {
+		return r.cleanUp(ctx, job)
+	}
+	if job.Status.Phase.Finished() && !lifecycle.ResumeRequested(job) {
+		return r.begin(job).end(ctx)
 	}
 	if err := r.ensureFinalizer(ctx, job); err != nil {
 		return 0, err
 	}
-	p := &pass{UpgradeJobReconciler: r, job: job, base: job.DeepCopy(), now: r.Clock.Now()}
+	p := r.begin(job)
 	r.progress.restore(job)
 	after, err := p.advance(ctx)
-	wait, writeErr := p.writeStatus(ctx)
-	if writeErr == nil {
-		p.publish(ctx)
-	}
+	wait, writeErr := p.record(ctx)
 	if err = errors.Join(err, writeErr); err != nil || !job.Status.Phase.Finished() {
 		return soonest(after, wait), err
 	}
-	return r.cleanUp(ctx, job, p.version)
+	return p.end(ctx)
 }
 
 // ensureFinalizer is for jobs made by hand: the others have it from birth.
@@ -111,19 +115,25 @@ type pass struct {
 	news    []announcement
 }
 
-// actionLifecycle is the action of Events that are not about a step; theirs is the step.
-const actionLifecycle = "Lifecycle"
-
-// announcement is a turn in the job's life, to be published once it is recorded.
-type announcement struct{ eventType, reason, action, message string }
+func (r *UpgradeJobReconciler) begin(job *v1beta1.UpgradeJob) *pass {
+	return &pass{UpgradeJobReconciler: r, job: job, base: job.DeepCopy(), now: r.Clock.Now()}
+}
 
 // advance decides what is to be done and does it. The job changes in memory only.
 func (p *pass) advance(ctx context.Context) (time.Duration, error) {
+	created, before := p.job.Status.Phase == "", p.job.Status.Blockers
 	p.job.Status.ObservedGeneration = p.job.Generation
 	if lifecycle.ResumeRequested(p.job) {
 		lifecycle.Resume(p.job, p.now)
-		p.announce(corev1.EventTypeNormal, "Resumed", actionLifecycle, "The job is resumed: "+p.job.Spec.ResumeRequest)
+		p.announce(v1beta1.Notice{Type: v1beta1.NotificationJobResumed, Reason: v1beta1.ReasonResumed, Message: "The job is resumed: " + p.job.Spec.ResumeRequest})
 	}
+	refreshErr := p.hooks(p.persist).Refresh(ctx)
+	after, err := p.carryOut(ctx, created, before)
+	return after, errors.Join(refreshErr, err)
+}
+
+// carryOut decides what is to be done and does it.
+func (p *pass) carryOut(ctx context.Context, created bool, before []v1beta1.Blocker) (time.Duration, error) {
 	var err error
 	if p.version, err = p.Cluster.Version(ctx); err != nil {
 		return 0, err
@@ -136,7 +146,15 @@ func (p *pass) advance(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
+	var hooksErr error
+	facts.CreateHooks, hooksErr = p.createHooks(ctx, created)
 	decision := lifecycle.Decide(p.job, facts, p.now)
+	if hooksErr != nil {
+		if decision.Action == lifecycle.Run || decision.Action == lifecycle.Wait {
+			return decision.After, hooksErr // no step is done before the hooks are known to run
+		}
+		lifecycle.SetCreateHooks(p.job, hooks.Progress{}, p.now) // it ends without them
+	}
 	switch decision.Action {
 	case lifecycle.Skip:
 		p.finish(v1beta1.Skipped(decision.Reason, decision.Message))
@@ -148,8 +166,8 @@ func (p *pass) advance(ctx context.Context) (time.Duration, error) {
 		after, err := p.run(ctx, variant, facts.LockedBy)
 		return soonest(after, decision.After), err
 	case lifecycle.Wait:
-		before := p.job.Status.Blockers
-		lifecycle.SetWaiting(p.job, decision, p.now)
+		p.wait(decision)
+		lifecycle.AddBlockers(p.job, steps.Bounded(steps.HookBlockers(facts.CreateHooks), before, p.now))
 		return soonest(decision.After, p.lookAhead(ctx, variant, before)), nil
 	}
 	return decision.After, nil
@@ -173,9 +191,15 @@ func (p *pass) lookAhead(ctx context.Context, variant upgrader.Upgrader, before 
 	switch healthy := preview.Condition.Status == metav1.ConditionTrue; {
 	case told != nil && told.Status == preview.Condition.Status:
 	case !healthy:
-		p.announce(corev1.EventTypeWarning, "PreflightUnhealthy", preview.Condition.Type, preview.Condition.Message)
+		p.announce(v1beta1.Notice{
+			Type: v1beta1.NotificationJobPreflightUnhealthy, Condition: preview.Condition.Type,
+			Reason: "PreflightUnhealthy", Message: preview.Condition.Message, Blockers: p.job.Status.Blockers,
+		})
 	case told != nil: // what was never sick is no news
-		p.announce(corev1.EventTypeNormal, "PreflightHealthy", preview.Condition.Type, preview.Condition.Message)
+		p.announce(v1beta1.Notice{
+			Type: v1beta1.NotificationJobPreflightHealthy, Condition: preview.Condition.Type,
+			Reason: "PreflightHealthy", Message: preview.Condition.Message,
+		})
 	}
 	return preview.After
 }
@@ -187,15 +211,22 @@ func (p *pass) run(ctx context.Context, variant upgrader.Upgrader, lockedBy stri
 		lifecycle.SetBlocker(p.job, lifecycle.UnknownUpgrader(p.job), p.now)
 		return 0, nil
 	}
-	if p.job.Status.StartTime == nil {
-		p.announce(corev1.EventTypeNormal, v1beta1.ReasonStarted, actionLifecycle, "The job has started.")
-	}
+	starts := p.job.Status.StartTime == nil
 	lifecycle.SetStarted(p.job, openshift.RunningVersion(p.version), p.now)
+	if starts {
+		p.announce(v1beta1.Notice{Type: v1beta1.NotificationJobStarted, Reason: v1beta1.ReasonStarted, Message: "The job has started."})
+	}
 
 	upgrade := &steps.Upgrade{
 		Job: p.job, Now: p.now, Cluster: p.Cluster, Monitoring: p.Monitoring, Version: p.version,
-		LockedBy: lockedBy, Persist: p.persist,
+		LockedBy: lockedBy, Persist: p.persist, Turned: p.stepTurned,
 	}
+	upgrade.Hooks = p.hooks(func(ctx context.Context) error { // a hook is the first that changes something
+		if err := upgrade.Lock(ctx); err != nil {
+			return err
+		}
+		return p.persist(ctx)
+	})
 	result := steps.Run(ctx, variant.Steps(), upgrade)
 	outcome, ended := lifecycle.OutcomeOf(p.job, result)
 	if !ended && lockedBy == "" {
@@ -204,13 +235,6 @@ func (p *pass) run(ctx context.Context, variant upgrader.Upgrader, lockedBy stri
 	if upgrade.Version != p.version {
 		p.version = upgrade.Version
 		p.freshness.wrote(p.version)
-	}
-	for _, t := range result.Transitions {
-		reason := t.Reason
-		if reason == v1beta1.ReasonCompleted {
-			reason = t.Step // the API counts Events of one reason and action as one
-		}
-		p.announce(t.Type, reason, t.Step, t.Message)
 	}
 	if ended {
 		p.finish(outcome)
@@ -221,11 +245,9 @@ func (p *pass) run(ctx context.Context, variant upgrader.Upgrader, lockedBy stri
 func (p *pass) finish(outcome metav1.Condition) {
 	lifecycle.Finish(p.job, outcome, p.now)
 	p.Monitoring.Forget()
-	eventType := corev1.EventTypeWarning
-	if outcome.Type == v1beta1.ConditionSucceeded {
-		eventType = corev1.EventTypeNormal
-	}
-	p.announce(eventType, outcome.Type, actionLifecycle, outcome.Reason+": "+outcome.Message)
+	p.announce(v1beta1.Notice{
+		Type: outcomeNotices[outcome.Type], Condition: outcome.Type, Reason: outcome.Reason, Message: outcome.Message, Blockers: p.job.Status.Blockers,
+	})
 }
 
 // gather reads what a decision needs to know, all of it from the cache.
@@ -262,28 +284,20 @@ func (p *pass) persist(ctx context.Context) error {
 	return nil
 }
 
-func (p *pass) writeStatus(ctx context.Context) (time.Duration, error) {
+// record writes the status, and then tells of what happened and lets go of the hooks' Jobs that are accounted for.
+func (p *pass) record(ctx context.Context) (time.Duration, error) {
 	changed := !apiequality.Semantic.DeepEqual(&p.base.Status, &p.job.Status)
-	if wait := p.progress.hold(changed, p.base, p.job, p.now); wait > 0 || !changed {
+	if wait := p.progress.hold(changed, p.base, p.job, p.now); wait > 0 {
 		return wait, nil
 	}
-	return 0, p.patchStatus(ctx)
-}
-
-func (p *pass) announce(eventType, reason, action, message string) {
-	p.news = append(p.news, announcement{eventType, reason, action, message})
-}
-
-// maxNote is the longest note that the API accepts in an Event, in bytes.
-const maxNote = 1024
-
-// publish tells of what happened in the pass, in the log and by Events. It runs after the status is written, so that
-// a pass that a conflict has undone tells nothing.
-func (p *pass) publish(ctx context.Context) {
-	for _, n := range p.news {
-		log.FromContext(ctx).Info(n.message, "reason", n.reason, "action", n.action, "phase", p.job.Status.Phase)
-		p.Events.Eventf(p.job, nil, n.eventType, n.reason, n.action, "%s", v1beta1.Truncate(n.message, maxNote))
+	if changed {
+		if err := p.patchStatus(ctx); err != nil {
+			return 0, err
+		}
+		p.base = p.job.DeepCopy()
 	}
+	p.publish(ctx)
+	return 0, p.hooks(p.persist).Release(ctx)
 }
 
 func (p *pass) patchStatus(ctx context.Context) error {
@@ -301,6 +315,7 @@ func (r *UpgradeJobReconciler) SetupWithManager(mgr ctrl.Manager) error {
 	r.freshness = newFreshness()
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("upgradejob").
+		Owns(&batchv1.Job{}, builder.WithPredicates(hookJobTurned)).
 		For(&v1beta1.UpgradeJob{}, builder.WithPredicates(predicate.Or(
 			predicate.GenerationChangedPredicate{}, phaseChanged, deletionRequested))).
 		Watches(&configv1.ClusterVersion{}, r.awaitingJobs(clusterVersionTurned)).

@@ -909,10 +909,13 @@ func TestJobThatCannotRun(t *testing.T) {
 		condition string
 		because   string
 		words     []string
+		events    []string
 	}{
-		{"in a suspension window", []client.Object{newClusterVersion(), freeze}, nil, v1beta1.ConditionSkipped, v1beta1.ReasonSuspended, []string{"freeze"}},
+		{"in a suspension window", []client.Object{newClusterVersion(), freeze}, nil, v1beta1.ConditionSkipped, v1beta1.ReasonSuspended, []string{"freeze"},
+			[]string{"Skipped"}},
 		{"with an unknown upgrader", []client.Object{newClusterVersion()}, []func(*v1beta1.UpgradeJob){withUpgrader("Custom")},
-			v1beta1.ConditionSkipped, v1beta1.ReasonExpired, []string{`there is no upgrader "Custom"; known: OpenShift`}},
+			v1beta1.ConditionSkipped, v1beta1.ReasonExpired, []string{`there is no upgrader "Custom"; known: OpenShift`},
+			[]string{"UnknownUpgrader", "Skipped"}},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			job := newJob("weekly", tc.overrides...)
@@ -924,8 +927,8 @@ func TestJobThatCannotRun(t *testing.T) {
 			if cv.Spec.DesiredUpdate != nil || len(cv.Annotations) > 0 || len(done.Finalizers) > 0 {
 				t.Errorf("got update %v, lock %v, finalizers %v, want nothing left", cv.Spec.DesiredUpdate, cv.Annotations, done.Finalizers)
 			}
-			if got := reasons(w.events()); !slices.Equal(got, []string{"Skipped"}) {
-				t.Errorf("reasons of the Events are %v, want Skipped", got)
+			if got := reasons(w.events()); !slices.Equal(got, tc.events) {
+				t.Errorf("reasons of the Events are %v, want %v", got, tc.events)
 			}
 		})
 	}

@@ -83,6 +83,8 @@ func turned(before, after *v1beta1.UpgradeJobStatus) bool {
 		before.ObservedGeneration != after.ObservedGeneration ||
 		len(before.ResumedRequests) != len(after.ResumedRequests) ||
 		!apiequality.Semantic.DeepEqual(before.Steps, after.Steps) ||
+		!apiequality.Semantic.DeepEqual(before.HookTracker, after.HookTracker) ||
+		!apiequality.Semantic.DeepEqual(before.Notifications, after.Notifications) ||
 		!slices.EqualFunc(before.Conditions, after.Conditions, func(a, b metav1.Condition) bool {
 			return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason
 		})

@@ -17,6 +17,7 @@ import (
 	configv1 "github.com/openshift/api/config/v1"
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	"github.com/openshift/client-go/config/applyconfigurations"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -39,6 +40,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
+	"github.com/appuio/managed-upgrade-operator/pkg/hooks"
 	"github.com/appuio/managed-upgrade-operator/pkg/openshift"
 	"github.com/appuio/managed-upgrade-operator/pkg/upgrader"
 )
@@ -57,6 +59,7 @@ type world struct {
 	api       *api
 	client    client.Client
 	cluster   *openshift.Cluster
+	hooks     *hooks.Engine
 	upgraders *upgrader.Registry
 	recorder  *events.FakeRecorder
 	mgr       ctrl.Manager
@@ -68,7 +71,7 @@ type world struct {
 func newWorld(t *testing.T, objects ...client.Object) *world {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, v1beta1.AddToScheme, configv1.Install, mcfgv1.Install} {
+	for _, add := range []func(*runtime.Scheme) error{batchv1.AddToScheme, corev1.AddToScheme, v1beta1.AddToScheme, configv1.Install, mcfgv1.Install} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
@@ -83,14 +86,16 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	}
 	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
 		WithTypeConverters(applyconfigurations.NewTypeConverter(scheme), managedfields.NewDeducedTypeConverter()).
-		WithStatusSubresource(&v1beta1.ClusterVersion{}, &v1beta1.UpgradeConfig{}, &v1beta1.UpgradeJob{},
+		WithStatusSubresource(&v1beta1.ClusterVersion{}, &v1beta1.UpgradeConfig{}, &v1beta1.UpgradeJob{}, &v1beta1.UpgradeJobHook{},
 			&v1beta1.UpgradeSuspensionWindow{}, &configv1.ClusterVersion{})
 	for _, index := range indexes.found {
 		builder = builder.WithIndex(index.object, index.field, index.extract)
 	}
 	store := builder.Build()
 	w.client = interceptor.NewClient(store, w.api.intercept(true))
-	w.cluster = openshift.NewCluster(w.client, interceptor.NewClient(store, w.api.intercept(false)))
+	live := interceptor.NewClient(store, w.api.intercept(false))
+	w.cluster = openshift.NewCluster(w.client, live)
+	w.hooks = &hooks.Engine{Client: w.client, Live: live}
 
 	var err error
 	w.mgr, err = ctrl.NewManager(&rest.Config{Host: "http://127.0.0.1:1"}, manager.Options{
@@ -116,6 +121,7 @@ func setUp[R interface{ SetupWithManager(ctrl.Manager) error }](w *world, r R) R
 func (w *world) jobs() *UpgradeJobReconciler {
 	return setUp(w, &UpgradeJobReconciler{
 		Client: w.client, Cluster: w.cluster, Upgraders: w.upgraders, Clock: w.clock, Events: w.recorder, Namespace: namespace,
+		Hooks: w.hooks,
 	})
 }
 

@@ -22,6 +22,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
+	"github.com/appuio/managed-upgrade-operator/pkg/hooks"
 	"github.com/appuio/managed-upgrade-operator/pkg/steps"
 )
 
@@ -47,6 +48,8 @@ type Facts struct {
 	LockedBy string
 	// Commenced tells whether the upgrade has commenced: then no window holds it back any more.
 	Commenced bool
+	// CreateHooks is how far the hooks of the event Create are.
+	CreateHooks hooks.Progress
 	// UpgraderError says why the job's upgrader cannot be used; nil if it can.
 	UpgraderError error
 }
@@ -64,6 +67,9 @@ type Decision struct {
 func Decide(job *v1beta1.UpgradeJob, facts Facts, now time.Time) Decision {
 	if Started(job) && (facts.LockedBy == "" || facts.Commenced) {
 		return decideStarted(job, now)
+	}
+	if run := facts.CreateHooks.Aborted; run != nil {
+		return Decision{Action: Fail, Reason: v1beta1.ReasonHookFailed, Message: steps.HookAborted(*run)}
 	}
 	if job.LastResume() != nil {
 		return decideResumed(job, facts, now)
@@ -103,6 +109,8 @@ func decideResumed(job *v1beta1.UpgradeJob, facts Facts, now time.Time) Decision
 // decideFree judges a job whose time has come, until latest.
 func decideFree(job *v1beta1.UpgradeJob, facts Facts, latest, now time.Time) Decision {
 	switch {
+	case len(facts.CreateHooks.Running) > 0:
+		return Decision{Wait, v1beta1.ReasonHooksRunning, steps.HooksRunning(facts.CreateHooks), untilLatest(latest, now)}
 	case facts.UpgraderError != nil:
 		return Decision{Wait, v1beta1.ReasonUnknownUpgrader, facts.UpgraderError.Error() + ".", untilLatest(latest, now)}
 	case facts.LockedBy != "":
@@ -182,9 +190,33 @@ func SetWaiting(job *v1beta1.UpgradeJob, d Decision, now time.Time) {
 	setCondition(job, v1beta1.NotStarted(d.Reason, d.Message), now)
 }
 
+// SetCreateHooks records how far the hooks of the event Create are; nothing if there are none.
+func SetCreateHooks(job *v1beta1.UpgradeJob, p hooks.Progress, now time.Time) {
+	switch {
+	case p.Aborted != nil:
+		setCondition(job, v1beta1.CreateHooksFailed(steps.HookAborted(*p.Aborted)), now)
+	case len(p.Running) > 0:
+		setCondition(job, v1beta1.CreateHooksRunning(steps.HooksRunning(p)), now)
+	case p.Succeeded+len(p.Ignored) > 0:
+		setCondition(job, v1beta1.CreateHooksDone(steps.HooksRan(p)), now)
+	default: // what could not be told before was that there are none
+		meta.RemoveStatusCondition(&job.Status.Conditions, v1beta1.ConditionCreateHooksCompleted)
+	}
+}
+
+// SetCreateHooksError records why the hooks of the event Create cannot be run at present.
+func SetCreateHooksError(job *v1beta1.UpgradeJob, message string, now time.Time) {
+	setCondition(job, v1beta1.CreateHooksError(message), now)
+}
+
+// AddBlockers adds as many blockers as there is room for.
+func AddBlockers(job *v1beta1.UpgradeJob, blockers []v1beta1.Blocker) {
+	job.Status.Blockers = append(job.Status.Blockers, blockers[:min(len(blockers), steps.MaxBlockers-len(job.Status.Blockers))]...)
+}
+
 // SetPreview records what the job would find if it started now, beside what it waits for.
 func SetPreview(job *v1beta1.UpgradeJob, p steps.Preview, now time.Time) {
-	job.Status.Blockers = append(job.Status.Blockers, p.Blockers[:min(len(p.Blockers), steps.MaxBlockers-len(job.Status.Blockers))]...)
+	AddBlockers(job, p.Blockers)
 	setCondition(job, p.Condition, now)
 }
 
@@ -195,7 +227,7 @@ func dropPreview(job *v1beta1.UpgradeJob) {
 		return
 	}
 	job.Status.Blockers = slices.DeleteFunc(job.Status.Blockers, func(b v1beta1.Blocker) bool {
-		return b.Code != v1beta1.ReasonClusterLocked && b.Code != v1beta1.ReasonUnknownUpgrader
+		return b.Code != v1beta1.ReasonClusterLocked && b.Code != v1beta1.ReasonUnknownUpgrader && b.Code != v1beta1.ReasonHookRunning
 	})
 }
 

@@ -16,11 +16,14 @@ import (
 	apiserverv1 "github.com/openshift/api/apiserver/v1"
 	configv1 "github.com/openshift/api/config/v1"
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
@@ -34,6 +37,7 @@ import (
 
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
 	"github.com/appuio/managed-upgrade-operator/pkg/controller"
+	"github.com/appuio/managed-upgrade-operator/pkg/hooks"
 	"github.com/appuio/managed-upgrade-operator/pkg/monitoring"
 	"github.com/appuio/managed-upgrade-operator/pkg/openshift"
 	"github.com/appuio/managed-upgrade-operator/pkg/upgrader"
@@ -78,7 +82,7 @@ type Options struct {
 func NewScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		corev1.AddToScheme, policyv1.AddToScheme, v1beta1.AddToScheme, apiserverv1.Install, configv1.Install, mcfgv1.Install,
+		batchv1.AddToScheme, corev1.AddToScheme, policyv1.AddToScheme, v1beta1.AddToScheme, apiserverv1.Install, configv1.Install, mcfgv1.Install,
 	} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("build the scheme: %w", err)
@@ -143,11 +147,15 @@ func cacheOptions(namespace, operatorNamespace string) cache.Options {
 			openshift.MachineConfigMetadata(): {Transform: trimMachineConfig},
 		},
 	}
+	hookJobs := cache.ByObject{Label: hookJobSelector(), Transform: trimHookJob}
 	if namespace == "" {
+		options.ByObject[&batchv1.Job{}] = hookJobs
 		return options
 	}
+	hookJobs.Namespaces = map[string]cache.Config{namespace: {}}
+	options.ByObject[&batchv1.Job{}] = hookJobs
 	// Not by DefaultNamespaces: that would lead every read of a cluster-scoped kind through a detour.
-	for _, kind := range []client.Object{&v1beta1.UpgradeConfig{}, &v1beta1.UpgradeJob{}, &v1beta1.UpgradeSuspensionWindow{}} {
+	for _, kind := range []client.Object{&v1beta1.UpgradeConfig{}, &v1beta1.UpgradeJob{}, &v1beta1.UpgradeJobHook{}, &v1beta1.UpgradeSuspensionWindow{}} {
 		options.ByObject[kind] = cache.ByObject{Namespaces: map[string]cache.Config{namespace: {}}}
 	}
 	// The one that is synced, and those that stand where they have no effect and have to be told so.
@@ -162,19 +170,41 @@ var trimMachineConfig toolscache.TransformFunc = func(o any) (any, error) {
 	return o, nil
 }
 
+// hookJobSelector selects the Jobs of hooks.
+func hookJobSelector() labels.Selector {
+	exists, err := labels.NewRequirement(v1beta1.HookUpgradeJobLabel, selection.Exists, nil)
+	if err != nil {
+		panic(fmt.Sprintf("%s is no label: %v", v1beta1.HookUpgradeJobLabel, err))
+	}
+	return labels.NewSelector().Add(*exists)
+}
+
+// trimHookJob drops the pod template, in which the whole UpgradeJob is as the environment of each container.
+var trimHookJob toolscache.TransformFunc = func(o any) (any, error) {
+	if job, ok := o.(*batchv1.Job); ok {
+		job.ManagedFields = nil
+		job.Spec.Template = corev1.PodTemplateSpec{}
+	}
+	return o, nil
+}
+
 func addReconcilers(ctx context.Context, mgr ctrl.Manager, watcher *monitoring.Client, o Options) error {
 	if err := controller.SetupCache(ctx, mgr.GetCache()); err != nil {
 		return err
 	}
 	cluster := openshift.NewCluster(mgr.GetClient(), mgr.GetAPIReader())
 	recorder := mgr.GetEventRecorder("managed-upgrade-operator")
+	jobs := &controller.UpgradeJobReconciler{
+		Client: mgr.GetClient(), Cluster: cluster, Monitoring: watcher, Upgraders: o.Upgraders, Clock: o.Clock, Events: recorder,
+		Namespace: o.Namespace, Hooks: &hooks.Engine{Client: mgr.GetClient(), Live: mgr.GetAPIReader()},
+	}
 	for name, reconciler := range map[string]interface{ SetupWithManager(ctrl.Manager) error }{
 		"UpgradeConfig": &controller.UpgradeConfigReconciler{
 			Client: mgr.GetClient(), Cluster: cluster, Upgraders: o.Upgraders, Clock: o.Clock, Events: recorder,
 		},
-		"UpgradeJob": &controller.UpgradeJobReconciler{
-			Client: mgr.GetClient(), Cluster: cluster, Monitoring: watcher, Upgraders: o.Upgraders, Clock: o.Clock, Events: recorder,
-			Namespace: o.Namespace,
+		"UpgradeJob": jobs,
+		"notifications": &controller.NotificationReconciler{
+			Client: mgr.GetClient(), Secrets: mgr.GetAPIReader(), Cluster: cluster, Clock: o.Clock, Jobs: jobs,
 		},
 		"UpgradeSuspensionWindow": &controller.UpgradeSuspensionWindowReconciler{
 			Client: mgr.GetClient(), Clock: o.Clock,

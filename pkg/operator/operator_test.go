@@ -20,9 +20,11 @@ import (
 	apiserverv1 "github.com/openshift/api/apiserver/v1"
 	configv1 "github.com/openshift/api/config/v1"
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -43,11 +45,13 @@ func TestNewScheme(t *testing.T) {
 		v1beta1.GroupVersion.WithKind("UpgradeConfigList"),
 		v1beta1.GroupVersion.WithKind("UpgradeJob"),
 		v1beta1.GroupVersion.WithKind("UpgradeJobList"),
+		v1beta1.GroupVersion.WithKind("UpgradeJobHookList"),
 		v1beta1.GroupVersion.WithKind("UpgradeSuspensionWindow"),
 		v1beta1.GroupVersion.WithKind("UpgradeSuspensionWindowList"),
 		configv1.GroupVersion.WithKind("ClusterVersion"),
 		configv1.GroupVersion.WithKind("ClusterOperatorList"),
 		mcfgv1.GroupVersion.WithKind("MachineConfigPoolList"),
+		batchv1.SchemeGroupVersion.WithKind("JobList"),
 		corev1.SchemeGroupVersion.WithKind("NodeList"),
 		corev1.SchemeGroupVersion.WithKind("PodList"),
 		policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudgetList"),
@@ -168,7 +172,7 @@ func TestCacheKeepsLittle(t *testing.T) {
 	}
 	trimmed := 0
 	for o, by := range options.ByObject {
-		if by.Transform == nil {
+		if _, hookJobs := o.(*batchv1.Job); by.Transform == nil || hookJobs {
 			continue
 		}
 		trimmed++
@@ -193,8 +197,38 @@ func TestCacheKeepsLittle(t *testing.T) {
 	}
 }
 
+// The pods of a hook have the whole UpgradeJob in their environment, and nobody reads it here.
+func TestCacheKeepsNoPodTemplates(t *testing.T) {
+	for _, namespace := range []string{"upgrades", ""} {
+		found := false
+		for o, by := range cacheOptions(namespace, "upgrades").ByObject {
+			if _, ok := o.(*batchv1.Job); !ok {
+				continue
+			}
+			job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{
+				Name: "backup", ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "x"}}, Finalizers: []string{v1beta1.HookJobFinalizer},
+			}}
+			job.Spec.Template.Spec.Containers = []corev1.Container{{Name: "backup"}}
+			got, err := by.Transform(job)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if job := got.(*batchv1.Job); len(job.Spec.Template.Spec.Containers) > 0 || len(job.ManagedFields) > 0 || len(job.Finalizers) != 1 {
+				t.Errorf("kept %+v", job)
+			}
+			if by.Label == nil || by.Label.Matches(labels.Set{"app": "theirs"}) || !by.Label.Matches(labels.Set{v1beta1.HookUpgradeJobLabel: "job"}) {
+				t.Errorf("namespace %q: got the selector %v, want the Jobs of hooks only", namespace, by.Label)
+			}
+			found = true
+		}
+		if !found {
+			t.Errorf("namespace %q: nothing said of Jobs", namespace)
+		}
+	}
+}
+
 func TestCacheHasOneNamespaceOrAll(t *testing.T) {
-	kinds := []string{"ClusterVersion", "UpgradeConfig", "UpgradeJob", "UpgradeSuspensionWindow"}
+	kinds := []string{"ClusterVersion", "Job", "UpgradeConfig", "UpgradeJob", "UpgradeJobHook", "UpgradeSuspensionWindow"}
 	for namespace, want := range map[string][]string{"upgrades": kinds, "": nil} {
 		var got []string
 		for o, by := range cacheOptions(namespace, namespace).ByObject {
@@ -241,10 +275,11 @@ func newAPIServer(t *testing.T) *apiServer {
 	s := &apiServer{http.NewServeMux(), make(chan struct{})}
 	groups := &metav1.APIGroupList{}
 	for gv, kinds := range map[schema.GroupVersion][]string{
-		v1beta1.GroupVersion:  {"ClusterVersion", "UpgradeConfig", "UpgradeJob", "UpgradeSuspensionWindow"},
-		configv1.GroupVersion: {"ClusterVersion", "ClusterOperator"},
-		mcfgv1.GroupVersion:   {"MachineConfigPool", "MachineConfig"},
-		{Version: "v1"}:       {"Node"},
+		batchv1.SchemeGroupVersion: {"Job"},
+		v1beta1.GroupVersion:       {"ClusterVersion", "UpgradeConfig", "UpgradeJob", "UpgradeJobHook", "UpgradeSuspensionWindow"},
+		configv1.GroupVersion:      {"ClusterVersion", "ClusterOperator"},
+		mcfgv1.GroupVersion:        {"MachineConfigPool", "MachineConfig"},
+		{Version: "v1"}:            {"Node"},
 	} {
 		base := "/apis/" + gv.String()
 		if gv.Group == "" {
@@ -253,7 +288,7 @@ func newAPIServer(t *testing.T) *apiServer {
 		list := &metav1.APIResourceList{GroupVersion: gv.String()}
 		for _, kind := range kinds {
 			resource := metav1.APIResource{
-				Name: strings.ToLower(kind) + "s", Kind: kind, Namespaced: gv == v1beta1.GroupVersion, Verbs: metav1.Verbs{"get", "list", "watch"},
+				Name: strings.ToLower(kind) + "s", Kind: kind, Namespaced: gv == v1beta1.GroupVersion || kind == "Job", Verbs: metav1.Verbs{"get", "list", "watch"},
 			}
 			list.APIResources = append(list.APIResources, resource)
 			s.HandleFunc("GET "+base+"/"+resource.Name, s.list(gv, kind))

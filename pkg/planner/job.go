@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,6 +16,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
+	"github.com/appuio/managed-upgrade-operator/pkg/names"
 	"github.com/appuio/managed-upgrade-operator/pkg/openshift"
 )
 
@@ -57,6 +57,5 @@ func jobName(config *v1beta1.UpgradeConfig, start time.Time) string {
 	// Encoding cannot fail for a spec that was decoded, nor can the hash.
 	_ = json.NewEncoder(hash).Encode([]any{config.Name, config.Spec})
 	suffix := fmt.Sprintf("-%d-%s", start.Unix(), hex.EncodeToString(hash.Sum(nil))[:hashLength])
-	name := config.Name[:min(len(config.Name), validation.LabelValueMaxLength-len(suffix))]
-	return strings.TrimRight(name, ".-") + suffix // each part between dots must end in a letter or digit
+	return names.WithSuffix(config.Name, suffix, validation.LabelValueMaxLength)
 }

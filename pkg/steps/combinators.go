@@ -24,3 +24,21 @@ func (s untilCommenced) Run(ctx context.Context, u *Upgrade) (Verdict, error) {
 
 // Unwrap returns the step itself.
 func (s untilCommenced) Unwrap() Step { return s.Step }
+
+// Once makes a step done for good, until the job is resumed: what it has to say, or do, is about one moment. It is run
+// again when a step before it was done again.
+func Once(step Step) Step {
+	return once{step}
+}
+
+type once struct{ Step }
+
+func (s once) Run(ctx context.Context, u *Upgrade) (Verdict, error) {
+	if u.doneForGood(s.Condition()) {
+		return Done(""), nil
+	}
+	return s.Step.Run(ctx, u)
+}
+
+// Unwrap returns the step itself.
+func (s once) Unwrap() Step { return s.Step }

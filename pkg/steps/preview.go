@@ -45,19 +45,27 @@ func LookAhead(ctx context.Context, list []Step, u *Upgrade, before []v1beta1.Bl
 		return Preview{}, false
 	}
 	for _, step := range list {
-		if wrapper, ok := step.(interface{ Unwrap() Step }); ok {
-			step = wrapper.Unwrap()
-		}
-		previewer, ok := step.(Previewer)
+		previewer, ok := unwrapped(step).(Previewer)
 		if !ok {
 			continue
 		}
 		preview := previewer.Preview(ctx, u, PreviewInterval)
-		preview.Blockers = bounded(preview.Blockers, before, u.Now)
+		preview.Blockers = Bounded(preview.Blockers, before, u.Now)
 		if preview.After == 0 {
 			preview.After = previewInterval(u.Job.Spec.StartAfter.Sub(u.Now))
 		}
 		return preview, true
 	}
 	return Preview{}, false
+}
+
+// unwrapped returns the step without the combinators around it.
+func unwrapped(step Step) Step {
+	for {
+		wrapper, ok := step.(interface{ Unwrap() Step })
+		if !ok {
+			return step
+		}
+		step = wrapper.Unwrap()
+	}
 }

@@ -7,14 +7,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
+	"github.com/appuio/managed-upgrade-operator/pkg/hooks"
 	"github.com/appuio/managed-upgrade-operator/pkg/openshift"
 )
 
@@ -41,16 +42,14 @@ type Result struct {
 	After time.Duration
 	// Err is set when a step met something unexpected; the pass is then repeated with backoff.
 	Err error
-	// Transitions are the steps whose condition changed, in order.
-	Transitions []Transition
 }
 
 // Transition is a step whose condition changed its status or reason.
 type Transition struct {
 	// Step is the condition of the step.
 	Step string
-	// Type is the type of the Event for it: Normal or Warning.
-	Type string
+	// Kind tells what the change is.
+	Kind v1beta1.NotificationType
 	// Reason and Message of the condition.
 	Reason, Message string
 }
@@ -61,8 +60,7 @@ func Run(ctx context.Context, list []Step, u *Upgrade) Result {
 	r := &recorder{upgrade: u, before: u.Job.Status.Blockers}
 	u.Job.Status.Blockers = nil
 	for _, step := range list {
-		r.begin(step)
-		verdict, err := step.Run(ctx, u)
+		verdict, err := r.run(ctx, step)
 		if err != nil {
 			return r.broken(step, err)
 		}
@@ -104,10 +102,37 @@ func CleanUp(ctx context.Context, list []Step, u *Upgrade) (time.Duration, error
 }
 
 type recorder struct {
-	upgrade     *Upgrade
-	previous    time.Time // when the step before the present one was done
-	before      []v1beta1.Blocker
-	transitions []Transition
+	upgrade  *Upgrade
+	previous time.Time // when the step before the present one was done
+	before   []v1beta1.Blocker
+}
+
+// run runs a step, and the hooks before it runs for the first time and after it is done: they hold it up.
+func (r *recorder) run(ctx context.Context, step Step) (Verdict, error) {
+	u, condition := r.upgrade, step.Condition()
+	if !u.Attempted(condition) {
+		held, err := hold(ctx, u, hooks.Event{
+			Name: v1beta1.HookEventStepStarted(condition), Reason: "StepStarted", Message: "Step " + condition + " is about to run.",
+		})
+		if err != nil || held.kind != kindDone {
+			return held, err
+		}
+	}
+	r.begin(step)
+	verdict, err := step.Run(ctx, u)
+	if s := stepStatus(u.Job, condition); err != nil || verdict.kind != kindDone || s.CompletionTime != nil {
+		return verdict, err
+	}
+	held, err := hold(ctx, u, hooks.Event{
+		Name: v1beta1.HookEventStepCompleted(condition), Reason: v1beta1.ReasonCompleted, Message: verdict.message,
+	})
+	if err != nil || held.kind != kindDone {
+		return held, err
+	}
+	if held.message != "" {
+		verdict.message = strings.TrimSpace(verdict.message + " " + held.message)
+	}
+	return verdict, nil
 }
 
 // begin records that the step runs: before it does, because it may persist the status itself.
@@ -117,20 +142,12 @@ func (r *recorder) begin(step Step) {
 	switch now := metav1.NewTime(r.upgrade.Now); {
 	case s == nil:
 		status.Steps = append(status.Steps, v1beta1.StepStatus{Condition: step.Condition(), StartTime: now, Attempts: 1})
-	case s.CompletionTime == nil && s.StartTime.Time.Before(r.resumed()):
+	case s.CompletionTime == nil && s.StartTime.Time.Before(resumed(r.upgrade.Job)):
 		s.StartTime = now
 		s.Attempts++
 	case s.CompletionTime == nil && s.StartTime.Time.Before(r.previous):
 		s.StartTime = now // an earlier step was un-done meanwhile; its time is not this one's
 	}
-}
-
-// resumed is when the job was resumed last; the zero time if it never was.
-func (r *recorder) resumed() time.Time {
-	if last := r.upgrade.Job.LastResume(); last != nil {
-		return last.Time.Time
-	}
-	return time.Time{}
 }
 
 func (r *recorder) done(step Step, v Verdict) {
@@ -146,23 +163,23 @@ func (r *recorder) done(step Step, v Verdict) {
 	if v.message == "" {
 		v.message = "Not needed any more: the upgrade has commenced."
 	}
-	r.record(v1beta1.StepDone(step.Condition(), v.message), corev1.EventTypeNormal)
+	r.record(v1beta1.StepDone(step.Condition(), v.message), v1beta1.NotificationStepCompleted)
 }
 
 func (r *recorder) notDone(step Step, v Verdict) {
 	r.undo(step)
-	eventType := corev1.EventTypeNormal
-	if v.kind != kindWait {
-		eventType = corev1.EventTypeWarning
+	kind := v1beta1.NotificationStepFailed
+	if v.kind == kindWait {
+		kind = v1beta1.NotificationStepWaiting
 	}
 	r.block(v.blockers)
-	r.record(v1beta1.StepNotDone(step.Condition(), v.reason, v.message), eventType)
+	r.record(v1beta1.StepNotDone(step.Condition(), v.reason, v.message), kind)
 }
 
 // undo notes that a step is not done. If it was, its clock starts anew.
 func (r *recorder) undo(step Step) {
 	s := stepStatus(r.upgrade.Job, step.Condition())
-	if s.CompletionTime != nil {
+	if s != nil && s.CompletionTime != nil {
 		s.StartTime, s.CompletionTime = metav1.NewTime(r.upgrade.Now), nil
 	}
 }
@@ -173,7 +190,7 @@ func (r *recorder) broken(step Step, err error) Result {
 	err = fmt.Errorf("%s: %w", step.Condition(), err)
 	if apierrors.IsConflict(err) {
 		r.upgrade.Job.Status.Blockers = r.before
-		return Result{Outcome: Running, Err: err, Transitions: r.transitions}
+		return Result{Outcome: Running, Err: err}
 	}
 	message := openshift.Describe(err)
 	r.undo(step)
@@ -182,19 +199,24 @@ func (r *recorder) broken(step Step, err error) Result {
 		Message:    message,
 		ClearsWhen: "the step runs without an error; it is tried again",
 	}})
-	r.record(v1beta1.StepNotDone(step.Condition(), v1beta1.ReasonError, message), corev1.EventTypeWarning)
-	return Result{Outcome: Running, Reason: v1beta1.ReasonError, Message: message, Err: err, Transitions: r.transitions}
+	r.record(v1beta1.StepNotDone(step.Condition(), v1beta1.ReasonError, message), v1beta1.NotificationStepFailed)
+	return Result{Outcome: Running, Reason: v1beta1.ReasonError, Message: message, Err: err}
 }
 
-func (r *recorder) record(c metav1.Condition, eventType string) {
+// record sets the condition of a step. A step that has no condition yet and is not done at once has started.
+func (r *recorder) record(c metav1.Condition, kind v1beta1.NotificationType) {
 	status := &r.upgrade.Job.Status
 	c.LastTransitionTime = metav1.NewTime(r.upgrade.Now)
 	c.ObservedGeneration = r.upgrade.Job.Generation
 	existing := meta.FindStatusCondition(status.Conditions, c.Type)
-	if existing == nil || existing.Status != c.Status || existing.Reason != c.Reason {
-		r.transitions = append(r.transitions, Transition{Step: c.Type, Type: eventType, Reason: c.Reason, Message: c.Message})
+	turned := existing == nil || existing.Status != c.Status || existing.Reason != c.Reason
+	if existing == nil && kind == v1beta1.NotificationStepWaiting {
+		kind = v1beta1.NotificationStepStarted
 	}
 	meta.SetStatusCondition(&status.Conditions, c)
+	if turned && r.upgrade.Turned != nil {
+		r.upgrade.Turned(Transition{Step: c.Type, Kind: kind, Reason: c.Reason, Message: c.Message})
+	}
 }
 
 // Bounds of what is recorded, so that a sick cluster of thousands of nodes does not make an object that nobody reads.
@@ -206,12 +228,12 @@ const (
 
 // block records blockers.
 func (r *recorder) block(blockers []v1beta1.Blocker) {
-	r.upgrade.Job.Status.Blockers = bounded(blockers, r.before, r.upgrade.Now)
+	r.upgrade.Job.Status.Blockers = Bounded(blockers, r.before, r.upgrade.Now)
 }
 
-// bounded cuts blockers to what can be recorded, and gives each the time since when it stands: that of before if it
+// Bounded cuts blockers to what can be recorded, and gives each the time since when it stands: that of before if it
 // stood there.
-func bounded(blockers, before []v1beta1.Blocker, now time.Time) []v1beta1.Blocker {
+func Bounded(blockers, before []v1beta1.Blocker, now time.Time) []v1beta1.Blocker {
 	blockers = blockers[:min(len(blockers), MaxBlockers)]
 	for i := range blockers {
 		b := &blockers[i]
@@ -227,5 +249,5 @@ func bounded(blockers, before []v1beta1.Blocker, now time.Time) []v1beta1.Blocke
 }
 
 func (r *recorder) result(outcome Outcome, v Verdict) Result {
-	return Result{Outcome: outcome, Reason: v.reason, Message: v.message, After: v.after, Transitions: r.transitions}
+	return Result{Outcome: outcome, Reason: v.reason, Message: v.message, After: v.after}
 }

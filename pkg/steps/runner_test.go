@@ -14,7 +14,6 @@ import (
 
 	"github.com/golang/mock/gomock"
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -147,7 +146,6 @@ func TestRunTurnsAVerdictIntoStatus(t *testing.T) {
 			w := newWorld(t, newJob(tc.job...), openshifttest.ClusterVersion(tc.version...))
 			result := w.pass(list...)
 
-			result.Transitions = nil // see TestTransitions
 			if diff := cmp.Diff(tc.want, result); diff != "" {
 				t.Errorf("result (-want +got):\n%s", diff)
 			}
@@ -207,8 +205,8 @@ func TestAConflictIsNoNews(t *testing.T) {
 			if result.Outcome != steps.Running || !apierrors.IsConflict(result.Err) {
 				t.Errorf("got %+v, want the conflict", result)
 			}
-			if len(result.Transitions) != 0 {
-				t.Errorf("got the transitions %+v", result.Transitions)
+			if len(w.turned) != 0 {
+				t.Errorf("got the transitions %+v", w.turned)
 			}
 			if diff := cmp.Diff(before.Status, w.job().Status); diff != "" {
 				t.Errorf("the status has changed:\n%s", diff)
@@ -224,8 +222,8 @@ func TestWhatWasSaidWhenAStepBecameDoneStays(t *testing.T) {
 	before := w.job()
 	for range 2 {
 		w.now = w.now.Add(time.Hour)
-		if result := w.pass(step); len(result.Transitions) != 0 {
-			t.Errorf("got the transitions %+v", result.Transitions)
+		if w.pass(step); len(w.turned) != 0 {
+			t.Errorf("got the transitions %+v", w.turned)
 		}
 	}
 	if diff := cmp.Diff(before.Status, w.job().Status); diff != "" {
@@ -269,29 +267,30 @@ func TestAStepMayBeUndone(t *testing.T) {
 
 func TestTransitionsAreReportedOnce(t *testing.T) {
 	w := newWorld(t, newJob(), openshifttest.ClusterVersion())
-	transition := func(eventType, reason, message string) []steps.Transition {
-		return []steps.Transition{{Step: "First", Type: eventType, Reason: reason, Message: message}}
+	transition := func(kind v1beta1.NotificationType, reason, message string) []steps.Transition {
+		return []steps.Transition{{Step: "First", Kind: kind, Reason: reason, Message: message}}
 	}
 	for _, tc := range []struct {
 		reason string
 		answer steps.Verdict
 		want   []steps.Transition
 	}{
-		{"it begins to wait", steps.Wait(0, "Waiting", "1 of 3."), transition(corev1.EventTypeNormal, "Waiting", "1 of 3.")},
+		{"it begins to wait", steps.Wait(0, "Waiting", "1 of 3."), transition(v1beta1.NotificationStepStarted, "Waiting", "1 of 3.")},
 		{"mere progress", steps.Wait(0, "Waiting", "2 of 3."), nil},
-		{"it waits for something else", steps.Wait(0, "Pausing", "2 of 3."), transition(corev1.EventTypeNormal, "Pausing", "2 of 3.")},
-		{"it is done", steps.Done("3 of 3."), transition(corev1.EventTypeNormal, "Completed", "3 of 3.")},
+		{"it waits for something else", steps.Wait(0, "Pausing", "2 of 3."), transition(v1beta1.NotificationStepWaiting, "Pausing", "2 of 3.")},
+		{"it is done", steps.Done("3 of 3."), transition(v1beta1.NotificationStepCompleted, "Completed", "3 of 3.")},
 		{"it is still done", steps.Done("4 of 4."), nil},
-		{"it skips the job", steps.Skip("NotNow", "No."), transition(corev1.EventTypeWarning, "NotNow", "No.")},
-		{"it fails the job", steps.Fail("Broken", "No."), transition(corev1.EventTypeWarning, "Broken", "No.")},
+		{"it skips the job", steps.Skip("NotNow", "No."), transition(v1beta1.NotificationStepFailed, "NotNow", "No.")},
+		{"it fails the job", steps.Fail("Broken", "No."), transition(v1beta1.NotificationStepFailed, "Broken", "No.")},
 	} {
-		result := w.pass(answering(t, "First", tc.answer))
-		if diff := cmp.Diff(tc.want, result.Transitions); diff != "" {
+		w.pass(answering(t, "First", tc.answer))
+		if diff := cmp.Diff(tc.want, w.turned); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 		}
 	}
-	for i, want := range [][]steps.Transition{transition(corev1.EventTypeWarning, "Error", "First: no"), nil} {
-		if diff := cmp.Diff(want, w.pass(failing(t, "First", errors.New("no"))).Transitions); diff != "" {
+	for i, want := range [][]steps.Transition{transition(v1beta1.NotificationStepFailed, "Error", "First: no"), nil} {
+		w.pass(failing(t, "First", errors.New("no")))
+		if diff := cmp.Diff(want, w.turned); diff != "" {
 			t.Errorf("error %d (-want +got):\n%s", i, diff)
 		}
 	}
@@ -299,10 +298,10 @@ func TestTransitionsAreReportedOnce(t *testing.T) {
 
 func TestTransitionsOfAPassAreInOrder(t *testing.T) {
 	w := newWorld(t, newJob(), openshifttest.ClusterVersion())
-	result := w.pass(
+	w.pass(
 		answering(t, "First", steps.Done("a")), answering(t, "Second", steps.Done("b")), answering(t, "Third", steps.Wait(0, "Waiting", "c")))
 	var got []string
-	for _, transition := range result.Transitions {
+	for _, transition := range w.turned {
 		got = append(got, transition.Step)
 	}
 	if diff := cmp.Diff([]string{"First", "Second", "Third"}, got); diff != "" {

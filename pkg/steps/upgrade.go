@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
+	"github.com/appuio/managed-upgrade-operator/pkg/hooks"
 	"github.com/appuio/managed-upgrade-operator/pkg/monitoring"
 	"github.com/appuio/managed-upgrade-operator/pkg/openshift"
 )
@@ -30,6 +31,10 @@ type Upgrade struct {
 	Version *configv1.ClusterVersion
 	// LockedBy says who else holds the cluster's lock; empty if it is free, or the job's.
 	LockedBy string
+	// Hooks runs the hooks of the job. Nil where none are run: before the start, and in cleanup.
+	Hooks *hooks.Pass
+	// Turned is told of each condition that turned, at the moment in which it is recorded. May be nil.
+	Turned func(Transition)
 	// Persist writes the job's status and fails with a conflict if the job is not the one that the pass began with
 	// any more.
 	Persist func(ctx context.Context) error
@@ -92,6 +97,33 @@ func (u *Upgrade) Commenced() bool {
 // Attempted tells whether the step of that condition has been run before.
 func (u *Upgrade) Attempted(condition string) bool {
 	return stepStatus(u.Job, condition) != nil
+}
+
+// doneForGood tells whether the step of that condition is recorded as done since the job was resumed last, and no step
+// before it was done later.
+func (u *Upgrade) doneForGood(condition string) bool {
+	s := stepStatus(u.Job, condition)
+	if s == nil || s.CompletionTime == nil || s.CompletionTime.Time.Before(resumed(u.Job)) {
+		return false
+	}
+	for i := range u.Job.Status.Steps {
+		earlier := &u.Job.Status.Steps[i]
+		if earlier.Condition == condition {
+			break
+		}
+		if earlier.CompletionTime == nil || earlier.CompletionTime.After(s.CompletionTime.Time) {
+			return false
+		}
+	}
+	return true
+}
+
+// resumed is when the job was resumed last; the zero time if it never was.
+func resumed(job *v1beta1.UpgradeJob) time.Time {
+	if last := job.LastResume(); last != nil {
+		return last.Time.Time
+	}
+	return time.Time{}
 }
 
 // RunningSince is when the job started, or was resumed last.

@@ -88,6 +88,8 @@ type world struct {
 	// cached is what a cache that lags behind has for ClusterVersion/version; nil if it does not lag.
 	cached *configv1.ClusterVersion
 	now    time.Time
+	// turned is what the last pass told of.
+	turned []steps.Transition
 }
 
 func newWorld(t *testing.T, objects ...client.Object) *world {
@@ -131,6 +133,7 @@ func (w *world) upgrade() *steps.Upgrade {
 	base := job.DeepCopy()
 	return &steps.Upgrade{
 		Job: job, Now: w.now, Cluster: w.cluster(), Version: cv,
+		Turned: func(t steps.Transition) { w.turned = append(w.turned, t) },
 		Persist: func(ctx context.Context) error {
 			if err := w.api.Status().Patch(ctx, job, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})); err != nil {
 				return err
@@ -144,6 +147,7 @@ func (w *world) upgrade() *steps.Upgrade {
 // pass does one pass over the steps and writes the job's status, as a controller does.
 func (w *world) pass(list ...steps.Step) steps.Result {
 	w.t.Helper()
+	w.turned = nil
 	u := w.upgrade()
 	result := steps.Run(w.t.Context(), list, u)
 	if err := u.Persist(w.t.Context()); err != nil {

@@ -18,6 +18,8 @@ func (openShift) Name() string { return "OpenShift" }
 
 func (openShift) Steps() []steps.Step {
 	return []steps.Step{
+		// What has to happen before anything is touched: a backup, an approval.
+		steps.UntilCommenced(steps.Once(steps.StartHooksCompleted())),
 		// A sick cluster is not touched: the update would begin, and hang half way.
 		steps.UntilCommenced(steps.ClusterHealthyBeforeUpgrade(append(stateOfCluster(), obstacles()...)...)),
 		// The version was pinned hours ago; by now its edge may be withdrawn, for a reason.
@@ -29,7 +31,9 @@ func (openShift) Steps() []steps.Step {
 		// The other machines are not waited for by the cluster-version operator.
 		steps.MachineConfigPoolsUpgraded(),
 		// An upgrade that left the cluster sick has not succeeded.
-		steps.ClusterHealthyAfterUpgrade(stateOfCluster()...),
+		steps.Once(steps.ClusterHealthyAfterUpgrade(stateOfCluster()...)),
+		// What has to happen before users are told that all is well.
+		steps.Once(steps.CompletionHooksCompleted()),
 	}
 }
 

@@ -28,12 +28,14 @@ func TestOpenShift(t *testing.T) {
 		t.Errorf("name: got %q, want the default of the API, %q", got, v1beta1.DefaultUpgrader)
 	}
 	if diff := cmp.Diff([]string{
+		"StartHooksCompleted",
 		"ClusterHealthyBeforeUpgrade",
 		"UpdateAvailable",
 		"UpgradeCommenced",
 		"ControlPlaneUpgraded",
 		"MachineConfigPoolsUpgraded",
 		"ClusterHealthyAfterUpgrade",
+		"CompletionHooksCompleted",
 	}, conditions(u.Steps())); diff != "" {
 		t.Errorf("steps (-want +got):\n%s", diff)
 	}

@@ -60,3 +60,15 @@ func (r *Registry) Get(name string) (Upgrader, error) {
 	}
 	return nil, fmt.Errorf("there is no upgrader %q; known: %s", name, strings.Join(slices.Sorted(maps.Keys(r.upgraders)), ", "))
 }
+
+// Conditions returns the conditions of the steps of every upgrader, sorted, each once.
+func (r *Registry) Conditions() []string {
+	var all []string
+	for _, u := range r.upgraders {
+		for _, step := range u.Steps() {
+			all = append(all, step.Condition())
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}

@@ -4,6 +4,7 @@
 package upgrader_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -87,5 +88,20 @@ func TestRegistryNamesWhatThereIs(t *testing.T) {
 	_, err := registry.Get("Kubeadm")
 	if err == nil || !strings.Contains(err.Error(), `"Kubeadm"; known: ARO, OSD, OpenShift`) {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestRegistryNamesTheSteps(t *testing.T) {
+	var registry upgrader.Registry
+	if got := registry.Conditions(); len(got) > 0 {
+		t.Errorf("empty: got %v", got)
+	}
+	for _, u := range []upgrader.Upgrader{variant(t, "First", "C", "A"), variant(t, "Second", "B", "A"), variant(t, "Third")} {
+		if err := registry.Register(u); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, want := registry.Conditions(), []string{"A", "B", "C"}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
 	}
 }

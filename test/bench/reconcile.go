@@ -19,6 +19,7 @@ import (
 
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
 	"github.com/appuio/managed-upgrade-operator/pkg/controller"
+	"github.com/appuio/managed-upgrade-operator/pkg/hooks"
 	"github.com/appuio/managed-upgrade-operator/pkg/monitoring"
 	"github.com/appuio/managed-upgrade-operator/pkg/openshift"
 	"github.com/appuio/managed-upgrade-operator/pkg/operator"
@@ -161,6 +162,7 @@ func (b *bench) reconciler(ctx context.Context) (*controller.UpgradeJobReconcile
 	reconciler := &controller.UpgradeJobReconciler{
 		Client: shipped.GetClient(), Cluster: openshift.NewCluster(shipped.GetClient(), shipped.GetAPIReader()), Monitoring: watcher,
 		Upgraders: upgraders, Clock: clock.RealClock{}, Events: shipped.GetEventRecorder("bench"), Namespace: environment.Namespace,
+		Hooks: &hooks.Engine{Client: shipped.GetClient(), Live: shipped.GetAPIReader()},
 	}
 	// It is made ready by a second manager, which is not started either: the first one has a reconciler of that name.
 	other, err := ctrl.NewManager(restConfig, ctrl.Options{

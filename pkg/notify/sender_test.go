@@ -1,0 +1,414 @@
+// SPDX-FileCopyrightText: The managed-upgrade-operator authors
+// SPDX-License-Identifier: Apache-2.0
+
+package notify
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cloudevents/sdk-go/v2/binding/format"
+	"github.com/cloudevents/sdk-go/v2/event"
+)
+
+func TestSendDeliversTheEvent(t *testing.T) {
+	plain := plainHook(t, nil)
+	secure := tlsHook(t, answering(http.StatusOK))
+	second := tlsHook(t, answering(http.StatusAccepted), func(s *httptest.Server) { s.EnableHTTP2 = true })
+	headers := map[string]string{"authorization": "Bearer " + marker + "\n", "X-Tenant": " a,b "}
+	for _, tc := range []struct {
+		reason    string
+		hook      *hook
+		target    Target
+		userAgent string
+	}{
+		{"http", plain, Target{URL: secretly(plain.URL)}, "managed-upgrade-operator"},
+		{"https", secure, Target{URL: secretly(secure.URL), Headers: headers, CA: secure.ca()}, "managed-upgrade-operator"},
+		{"HTTP/2", second, Target{URL: secretly(second.URL), Headers: headers, CA: second.ca()}, "managed-upgrade-operator"},
+		{"an URL from a file with a line break", plain, Target{URL: secretly(plain.URL) + "\n"}, "managed-upgrade-operator"},
+		{"a user agent of one's own", secure, Target{URL: secretly(secure.URL), Headers: map[string]string{"User-Agent": "me"}, CA: secure.ca()}, "me"},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			want := secretEvent(t)
+			if err := newSender().Send(t.Context(), tc.target, want); err != nil {
+				t.Fatal(err)
+			}
+			requests := tc.hook.received()
+			got := requests[len(requests)-1]
+			if got.method != http.MethodPost || got.path != "/"+marker+"?token="+marker {
+				t.Errorf("the receiver got %s %s", got.method, got.path)
+			}
+			if mediaType := got.header.Get("Content-Type"); mediaType != "application/cloudevents+json" {
+				t.Errorf("the content type is %q", mediaType)
+			}
+			if agent := got.header.Get("User-Agent"); agent != tc.userAgent {
+				t.Errorf("the user agent is %q, want %q", agent, tc.userAgent)
+			}
+			for name, value := range tc.target.Headers {
+				if got.header.Get(name) != strings.TrimSpace(value) {
+					t.Errorf("header %s is %q, want %q", name, got.header.Get(name), value)
+				}
+			}
+			var read event.Event
+			if err := format.JSON.Unmarshal(got.body, &read); err != nil {
+				t.Fatal(err)
+			}
+			if read.String() != want.String() {
+				t.Errorf("the receiver got\n%s\nwant\n%s", read, want)
+			}
+		})
+	}
+}
+
+func TestSendJudgesTheStatus(t *testing.T) {
+	in := func(d time.Duration) string { return now.Add(d).Format(http.TimeFormat) }
+	for _, tc := range []struct {
+		code       int
+		retryAfter string
+		want       string // empty for a success
+		wait       time.Duration
+		denied     bool
+	}{
+		{code: 200},
+		{code: 202},
+		{code: 299},
+		{code: 204, retryAfter: "60"},
+		{code: 304, want: "the receiver answers 304 Not Modified"},
+		{code: 307, want: "the receiver answers 307 Temporary Redirect"}, // to nowhere
+		{code: 400, want: "the receiver answers 400 Bad Request"},
+		{code: 401, want: "the receiver answers 401 Unauthorized", denied: true},
+		{code: 403, want: "the receiver answers 403 Forbidden", denied: true},
+		{code: 404, want: "the receiver answers 404 Not Found"},
+		{code: 429, want: "the receiver answers 429 Too Many Requests"},
+		{code: 429, retryAfter: "60", want: "the receiver answers 429 Too Many Requests", wait: time.Minute},
+		{code: 429, retryAfter: in(90 * time.Second), want: "the receiver answers 429 Too Many Requests", wait: 90 * time.Second},
+		{code: 429, retryAfter: in(-time.Hour), want: "the receiver answers 429 Too Many Requests"},
+		{code: 429, retryAfter: in(1000 * time.Hour), want: "the receiver answers 429 Too Many Requests", wait: MaxRetryAfter},
+		{code: 500, retryAfter: "60", want: "the receiver answers 500 Internal Server Error"},
+		{code: 503, retryAfter: "86400", want: "the receiver answers 503 Service Unavailable", wait: MaxRetryAfter},
+		{code: 503, retryAfter: "9223372036854775807", want: "the receiver answers 503 Service Unavailable", wait: MaxRetryAfter},
+		{code: 503, retryAfter: "-5", want: "the receiver answers 503 Service Unavailable"},
+		{code: 503, retryAfter: "soon " + marker, want: "the receiver answers 503 Service Unavailable"},
+		{code: 599, want: "the receiver answers 599"},
+	} {
+		t.Run(fmt.Sprintf("%d, Retry-After %s", tc.code, tc.retryAfter), func(t *testing.T) {
+			h := plainHook(t, func(w http.ResponseWriter, r *http.Request) {
+				if tc.retryAfter != "" {
+					w.Header().Set("Retry-After", tc.retryAfter)
+				}
+				answering(tc.code)(w, r)
+			})
+			err := newSender().Send(t.Context(), Target{URL: secretly(h.URL)}, secretEvent(t))
+			if tc.want == "" {
+				if err != nil {
+					t.Errorf("got error %v", err)
+				}
+				return
+			}
+			failure := expectFailure(t, err, tc.want)
+			if failure.RetryAfter != tc.wait || failure.Denied != tc.denied {
+				t.Errorf("the failure says wait %s, denied %t, want %s, %t", failure.RetryAfter, failure.Denied, tc.wait, tc.denied)
+			}
+			if got := len(h.received()); got != 1 {
+				t.Errorf("the receiver got %d requests, want one for an attempt", got)
+			}
+		})
+	}
+}
+
+func TestSendExplainsConnections(t *testing.T) {
+	hanging := plainHook(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	secure := tlsHook(t, nil)
+	expired := tlsHook(t, nil, withCertificate(t, time.Now().Add(-time.Minute)))
+	old := tlsHook(t, nil, func(s *httptest.Server) {
+		s.TLS = &tls.Config{MaxVersion: tls.VersionTLS11, MinVersion: tls.VersionTLS10}
+	})
+	plain := plainHook(t, nil)
+	_, securePort, _ := net.SplitHostPort(secure.Listener.Addr().String())
+	for _, tc := range []struct {
+		reason string
+		target Target
+		want   string
+	}{
+		{"nobody listens", Target{URL: closedServer(t)}, "connection refused"},
+		{"it hangs", Target{URL: hanging.URL}, "no answer within 100ms"},
+		{"it hangs up", Target{URL: rawServer(t, "")}, "connection closed"},
+		{"it hangs up in its answer", Target{URL: rawServer(t, "HTTP/1.1 200")}, "connection closed"},
+		{"it speaks something else", Target{URL: rawServer(t, marker+" ready\r\n")}, "what answers does not speak HTTP"},
+		{"it answers nonsense", Target{URL: rawServer(t, "HTTP/1.1 "+marker+"\r\n\r\n")}, "what answers does not speak HTTP"},
+		{"its headers do not end", Target{URL: rawServer(t, "HTTP/1.1 200 OK\r\nX: "+strings.Repeat(marker, 20000)+"\r\n\r\n")}, "the request failed"},
+		{"it speaks no TLS", Target{URL: strings.Replace(plain.URL, "http:", "https:", 1)}, "what answers does not speak TLS"},
+		{"its TLS is too old", Target{URL: old.URL, CA: old.ca()}, "the receiver refuses the connection: tls: protocol version not supported"},
+		{"the system does not trust it", Target{URL: secure.URL}, "the receiver's certificate is not trusted: it is signed by an unknown authority"},
+		{"another CA", Target{URL: secure.URL, CA: expired.ca()}, "the receiver's certificate is not trusted: it is signed by an unknown authority"},
+		{"another name", Target{URL: "https://localhost:" + securePort, CA: secure.ca()}, "the receiver's certificate is not trusted: it is for another name"},
+		{"expired", Target{URL: expired.URL, CA: expired.ca()}, "the receiver's certificate is not trusted: it has expired or is not yet valid"},
+		{"not a CA", Target{URL: secure.URL, CA: []byte(marker)}, "there is no certificate in what caFrom names: it must be in PEM"},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			s := newSender()
+			s.timeout = 10 * time.Second
+			if strings.HasPrefix(tc.want, "no answer") {
+				s.timeout = 100 * time.Millisecond
+			}
+			tc.target.URL = secretly(tc.target.URL)
+			err := s.Send(t.Context(), tc.target, secretEvent(t))
+			again := s.Send(t.Context(), tc.target, secretEvent(t))
+			expectFailure(t, err, tc.want)
+			expectFailure(t, again, tc.want)
+		})
+	}
+}
+
+// Errors that cannot be had from a server on this machine.
+func TestExplain(t *testing.T) {
+	dial := func(err error) error {
+		return &url.Error{Op: "Post", URL: "https://" + marker, Err: &net.OpError{Op: "dial", Net: "tcp", Err: err}}
+	}
+	for _, tc := range []struct {
+		reason string
+		err    error
+		want   string
+	}{
+		{"no such host", dial(&net.DNSError{Err: "no such host", Name: marker, Server: marker, IsNotFound: true}), "no such host"},
+		{"name servers away", dial(&net.DNSError{Err: "i/o timeout", Name: marker, Server: marker, IsTimeout: true}), "the name of the host cannot be looked up"},
+		{"a connection that takes too long", dial(context.DeadlineExceeded), "no answer within 10s"},
+		{"something new", dial(errors.New(marker)), "the request failed"},
+		{"a server that goes away", dial(errors.New(`http2: server sent GOAWAY and closed the connection; debug="` + marker + `"`)), "connection closed"},
+		{"a handshake that goes wrong", dial(errors.New("tls: server sent " + marker)), "the TLS handshake failed"},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			expectFailure(t, explain(tc.err, Timeout), tc.want)
+		})
+	}
+}
+
+func TestSendUsesTheProxy(t *testing.T) {
+	secure := tlsHook(t, nil)
+	plain := plainHook(t, nil)
+	refusing := rawServer(t, "HTTP/1.1 407 "+marker+"\r\n\r\n")
+	forwarding := plainHook(t, nil)
+	for _, tc := range []struct {
+		reason, proxy string
+		target        Target
+		want          string
+	}{
+		{"it is away", closedServer(t), Target{URL: secure.URL, CA: secure.ca()}, "the proxy cannot be used: connection refused"},
+		{"it refuses", refusing, Target{URL: secure.URL, CA: secure.ca()}, "the proxy answers 407 Proxy Authentication Required"},
+		{"it forwards", forwarding.URL, Target{URL: plain.URL}, ""},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			s := newSender()
+			s.proxy = func(*http.Request) (*url.URL, error) { return url.Parse(tc.proxy) }
+			tc.target.URL = secretly(tc.target.URL)
+			err := s.Send(t.Context(), tc.target, secretEvent(t))
+			if tc.want != "" {
+				expectFailure(t, err, tc.want)
+			} else if err != nil || len(forwarding.received()) != 1 {
+				t.Errorf("got error %v, and the proxy got %d requests, want 1", err, len(forwarding.received()))
+			}
+		})
+	}
+	if len(secure.received())+len(plain.received()) > 0 {
+		t.Error("a receiver was reached past the proxy")
+	}
+}
+
+func TestSendFollowsRedirectsToTheSameServerOnly(t *testing.T) {
+	other := tlsHook(t, nil)
+	for _, tc := range []struct {
+		reason   string
+		redirect func(h *hook) string // where the path / redirects to
+		code     int
+		want     string
+		requests string
+	}{
+		{"to another path", func(*hook) string { return "/next" }, 307, "", "POST /\nPOST /next\n"},
+		{"for good", func(h *hook) string { return h.URL + "/next" }, 308, "", "POST /\nPOST /next\n"},
+		{"three times", func(*hook) string { return "/3" }, 307, "", "POST /\nPOST /3\nPOST /2\nPOST /1\n"},
+		{
+			"more than three times",
+			func(*hook) string { return "/4" }, 307, "the receiver redirects more than 3 times", "POST /\nPOST /4\nPOST /3\nPOST /2\n",
+		},
+		{"in circles", func(*hook) string { return "/" }, 307, "the receiver redirects more than 3 times", "POST /\nPOST /\nPOST /\nPOST /\n"},
+		{"as a GET", func(*hook) string { return "/next" }, 302, "the receiver redirects with 302 Found: only 307 and 308 are followed", "POST /\n"},
+		{"as a GET, by name", func(*hook) string { return "/next" }, 303, "the receiver redirects with 303 See Other: only 307 and 308 are followed", "POST /\n"},
+		{"for good, as a GET", func(*hook) string { return "/next" }, 301, "the receiver redirects with 301 Moved Permanently: only 307 and 308 are followed", "POST /\n"},
+		{"to another server", func(*hook) string { return other.URL }, 307, "the receiver redirects to another server, which is not followed", "POST /\n"},
+		{
+			"to another name of the server",
+			func(h *hook) string { return strings.Replace(h.URL, "127.0.0.1", "localhost", 1) },
+			308, "the receiver redirects to another server, which is not followed", "POST /\n",
+		},
+		{
+			"to http", func(h *hook) string { return strings.Replace(h.URL, "https", "http", 1) },
+			307, "the receiver redirects to another server, which is not followed", "POST /\n",
+		},
+		{
+			"as somebody else", func(h *hook) string { return strings.Replace(h.URL, "//", "//user:"+marker+"@", 1) },
+			307, "the receiver redirects to another server, which is not followed", "POST /\n",
+		},
+		{"to nonsense", func(*hook) string { return "https://" + marker + ":%zz" }, 307, "the request failed", "POST /\n"},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			h := tlsHook(t, nil)
+			next := map[string]string{"/": tc.redirect(h), "/4": "/3", "/3": "/2", "/2": "/1"}
+			h.answer = func(w http.ResponseWriter, r *http.Request) {
+				if location := next[r.URL.Path]; location != "" {
+					w.Header().Set("Location", location)
+					w.WriteHeader(tc.code)
+				}
+			}
+			target := Target{URL: h.URL + "/", Headers: map[string]string{"Authorization": marker, "X-Token": marker}, CA: append(h.ca(), other.ca()...)}
+			e := secretEvent(t)
+			err := newSender().Send(t.Context(), target, e)
+			if tc.want != "" {
+				expectFailure(t, err, tc.want)
+			} else if err != nil {
+				t.Error(err)
+			}
+			if got := paths(h.received()); got != tc.requests {
+				t.Errorf("the receiver got\n%swant\n%s", got, tc.requests)
+			}
+			body, _, _ := encode(e)
+			for _, r := range h.received() {
+				if !bytes.Equal(r.body, body) || r.header.Get("Authorization") != marker || r.header.Get("X-Token") != marker || r.header.Get("Referer") != "" {
+					t.Errorf("%s got headers %v and body %s", r.path, r.header, r.body)
+				}
+			}
+		})
+	}
+	if got := len(other.received()); got > 0 {
+		t.Errorf("another server got %d requests", got)
+	}
+}
+
+func TestSendRefusesBadTargets(t *testing.T) {
+	header := func(name, value string) Target {
+		return Target{URL: secretly("https://127.0.0.1:1"), Headers: map[string]string{name: value}}
+	}
+	cannot := func(name string) string {
+		return `the header "` + name + `" cannot be chosen: remove it from the Secret of headersFrom`
+	}
+	for _, tc := range []struct {
+		reason string
+		target Target
+		want   string
+	}{
+		{"no URL", Target{}, "the URL does not begin with http:// or https://"},
+		{"no scheme", Target{URL: marker + "/"}, "the URL does not begin with http:// or https://"},
+		{"another scheme", Target{URL: "ftp://" + marker}, "the URL does not begin with http:// or https://"},
+		{"no host", Target{URL: "https:///" + marker}, "the URL has no host"},
+		{"a port alone", Target{URL: "https://:443/" + marker}, "the URL has no host"},
+		{"not an URL", Target{URL: "https://x/%zz" + marker}, "the URL cannot be parsed"},
+		{"two lines", Target{URL: "https://x/\n" + marker}, "the URL cannot be parsed"},
+		{"a password", Target{URL: "https://user:" + marker + "@x"}, "the URL contains a user or a password: put the header Authorization into the Secret of headersFrom"},
+		{"headers over http", Target{URL: "http://127.0.0.1:1/" + marker, Headers: map[string]string{"X": marker}}, "headers are sent over https only: use an https URL, or no headersFrom"},
+		{"Host", header("Host", marker), cannot("Host")},
+		{"Content-Type", header("content-type", marker), cannot("content-type")},
+		{"Content-Length", header("Content-Length", "1"), cannot("Content-Length")},
+		{"Transfer-Encoding", header("transfer-encoding", "chunked"), cannot("transfer-encoding")},
+		{"Connection", header("Connection", "close"), cannot("Connection")},
+		{"TE", header("TE", "trailers"), cannot("TE")},
+		{"Proxy-Authorization", header("Proxy-Authorization", marker), cannot("Proxy-Authorization")},
+		{"not a name", header("X Token", marker), `"X Token" is not the name of a header`},
+		{"an empty name", header("", marker), `"" is not the name of a header`},
+		{"a name beyond ASCII", header("Tökén", marker), `"Tökén" is not the name of a header`},
+		{"a very long name", header(strings.Repeat("x ", 100), marker), `"` + strings.Repeat("x ", 30) + `x..." is not the name of a header`},
+		{"a line break", header("X-Token", marker+"\r\nX-Other: "+marker), `the value of the header "X-Token" has a line break or another character that no header may have`},
+		{"a control character", header("X-Token", marker+"\x00"), `the value of the header "X-Token" has a line break or another character that no header may have`},
+		{
+			"the same header twice",
+			Target{URL: "https://127.0.0.1:1", Headers: map[string]string{"X-Token": marker, "x-token": marker}},
+			`the header "X-Token" is in the Secret of headersFrom more than once`,
+		},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			expectFailure(t, newSender().Send(t.Context(), tc.target, secretEvent(t)), tc.want)
+		})
+	}
+}
+
+// What a receiver says beyond its status costs neither memory nor the connection, unless it says a lot.
+func TestSendDoesNotReadMuch(t *testing.T) {
+	var written atomic.Int64
+	endless := plainHook(t, func(w http.ResponseWriter, _ *http.Request) {
+		chunk := bytes.Repeat([]byte(marker), 1000)
+		for {
+			n, err := w.Write(chunk)
+			if written.Add(int64(n)); err != nil {
+				return
+			}
+		}
+	})
+	if err := newSender().Send(t.Context(), Target{URL: endless.URL}, secretEvent(t)); err != nil {
+		t.Error(err)
+	}
+	endless.Close() // waits for the handler
+	if got := written.Load(); got > 64<<20 {
+		t.Errorf("the receiver could write %d bytes", got)
+	}
+}
+
+func TestSendKeepsConnections(t *testing.T) {
+	var connections atomic.Int32
+	h := tlsHook(t, answering(http.StatusOK), func(s *httptest.Server) {
+		s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+			if state == http.StateNew {
+				connections.Add(1)
+			}
+		}
+	})
+	s := newSender()
+	for range 5 {
+		if err := s.Send(t.Context(), Target{URL: h.URL, CA: h.ca()}, secretEvent(t)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := connections.Load(); got != 1 {
+		t.Errorf("five events took %d connections, want 1", got)
+	}
+}
+
+func TestSendKeepsFewClients(t *testing.T) {
+	h := tlsHook(t, nil)
+	s := newSender()
+	for i := range 3 * maxClients {
+		ca := append(bytes.Repeat([]byte("\n"), i), h.ca()...)
+		if err := s.Send(t.Context(), Target{URL: h.URL, CA: ca}, secretEvent(t)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := len(s.clients); got != maxClients {
+		t.Errorf("%d clients are kept, want %d", got, maxClients)
+	}
+	newest := append(bytes.Repeat([]byte("\n"), 3*maxClients-1), h.ca()...)
+	if s.clients[string(newest)] == nil {
+		t.Error("the newest client was dropped")
+	}
+}
+
+// The end of the process, or of a pass, is not the receiver's fault.
+func TestSendToldToStop(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	h := plainHook(t, func(_ http.ResponseWriter, r *http.Request) {
+		cancel()
+		<-r.Context().Done()
+	})
+	err := newSender().Send(ctx, Target{URL: secretly(h.URL)}, secretEvent(t))
+	var failure *Failure
+	if !errors.Is(err, context.Canceled) || errors.As(err, &failure) {
+		t.Errorf("got error %v (%T), want that of the context", err, err)
+	}
+}
