@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
+	"github.com/appuio/managed-upgrade-operator/pkg/hooks"
 	"github.com/appuio/managed-upgrade-operator/pkg/openshift"
 	"github.com/appuio/managed-upgrade-operator/pkg/openshift/openshifttest"
 	"github.com/appuio/managed-upgrade-operator/pkg/steps"
@@ -131,15 +132,19 @@ func (w *world) upgrade() *steps.Upgrade {
 		cv = w.cached.DeepCopy()
 	}
 	base := job.DeepCopy()
+	persist := func(ctx context.Context) error {
+		if err := w.api.Status().Patch(ctx, job, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})); err != nil {
+			return err
+		}
+		base = job.DeepCopy()
+		return nil
+	}
 	return &steps.Upgrade{
-		Job: job, Now: w.now, Cluster: w.cluster(), Version: cv,
+		Job: job, Now: w.now, Cluster: w.cluster(), Version: cv, Persist: persist,
 		Turned: func(t steps.Transition) { w.turned = append(w.turned, t) },
-		Persist: func(ctx context.Context) error {
-			if err := w.api.Status().Patch(ctx, job, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})); err != nil {
-				return err
-			}
-			base = job.DeepCopy()
-			return nil
+		Hooks: &hooks.Pass{
+			Engine: &hooks.Engine{Client: w.api, Live: w.api}, Job: job, Now: w.now, Deadline: start.Add(12 * time.Hour),
+			Fence: persist, Tell: func(v1beta1.HookRun) {},
 		},
 	}
 }

@@ -7,6 +7,7 @@ import (
 	apiserverv1 "github.com/openshift/api/apiserver/v1"
 	configv1 "github.com/openshift/api/config/v1"
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -24,7 +25,7 @@ import (
 func NewClientBuilder(index string, inWork client.IndexerFunc) *fake.ClientBuilder {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		corev1.AddToScheme, policyv1.AddToScheme, v1beta1.AddToScheme, apiserverv1.Install, configv1.Install, mcfgv1.Install,
+		batchv1.AddToScheme, corev1.AddToScheme, policyv1.AddToScheme, v1beta1.AddToScheme, apiserverv1.Install, configv1.Install, mcfgv1.Install,
 	} {
 		utilruntime.Must(add(scheme))
 	}
@@ -32,7 +33,7 @@ func NewClientBuilder(index string, inWork client.IndexerFunc) *fake.ClientBuild
 		WithScheme(scheme).
 		WithTypeConverters(managedfields.NewDeducedTypeConverter()). // the default parses the schema of all of Kubernetes each time
 		WithStatusSubresource(
-			&v1beta1.UpgradeJob{}, &configv1.ClusterVersion{}, &configv1.ClusterOperator{}, &mcfgv1.MachineConfigPool{},
+			&v1beta1.UpgradeJob{}, &v1beta1.UpgradeJobHook{}, &configv1.ClusterVersion{}, &configv1.ClusterOperator{}, &mcfgv1.MachineConfigPool{},
 		).
 		WithIndex(&corev1.Node{}, index, inWork)
 }
