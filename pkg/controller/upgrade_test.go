@@ -101,11 +101,12 @@ func (w *world) live(r reconcile.Reconciler, job *v1beta1.UpgradeJob) {
 		jobBefore, cvBefore := get(w, job), get(w, newClusterVersion())
 		result := w.reconcile(r, job)
 		w.updateCluster()
+		finished := w.finishHooks()
 		if w.gone(job) {
 			return
 		}
 		jobNow, cvNow := get(w, job), get(w, newClusterVersion())
-		woken := phaseChanged.Update(event.UpdateEvent{ObjectOld: jobBefore, ObjectNew: jobNow}) ||
+		woken := finished || phaseChanged.Update(event.UpdateEvent{ObjectOld: jobBefore, ObjectNew: jobNow}) ||
 			(!jobNow.Status.Phase.Finished() && !jobNow.Spec.StartAfter.After(w.clock.Now()) && clusterVersionTurned(cvBefore, cvNow))
 		switch {
 		case woken:
@@ -128,6 +129,9 @@ func (w *world) outcome(job *v1beta1.UpgradeJob) string {
 	fmt.Fprintf(&b, "phase %s, from %s, finalizers %v\n%s\n", job.Status.Phase, job.Status.FromVersion, job.Finalizers, describe(job.Status.Conditions))
 	for _, s := range job.Status.Steps {
 		fmt.Fprintf(&b, "step %s: attempts %d, completed %t\n", s.Condition, s.Attempts, s.CompletionTime != nil)
+	}
+	for _, run := range job.Status.HookTracker {
+		fmt.Fprintf(&b, "hook %s at %s: %s\n", run.UpgradeJobHook, run.HookEvent, run.Status)
 	}
 	fmt.Fprintf(&b, "blockers %v\nlock %q, desired %v, history %v\nupdates written %v\n",
 		job.Status.Blockers, cv.Annotations[v1beta1.UpgradeJobAnnotation], cv.Spec.DesiredUpdate, openshift.RunningVersion(cv), w.api.updates)

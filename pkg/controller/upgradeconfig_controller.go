@@ -10,8 +10,10 @@ import (
 	"time"
 
 	configv1 "github.com/openshift/api/config/v1"
+	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -30,6 +32,9 @@ import (
 	"github.com/appuio/managed-upgrade-operator/pkg/schedule"
 	"github.com/appuio/managed-upgrade-operator/pkg/upgrader"
 )
+
+// actionSchedule is the action of Events on UpgradeConfigs.
+const actionSchedule = "Schedule"
 
 // UpgradeConfigReconciler creates UpgradeJobs at their time and removes old ones.
 type UpgradeConfigReconciler struct {
@@ -61,6 +66,7 @@ func (r *UpgradeConfigReconciler) Reconcile(ctx context.Context, req ctrl.Reques
 	wrote, writeErr := writeStatus(ctx, r.Client, base, config, upgradeConfigStatus)
 	if wrote && writeErr == nil {
 		r.freshness.wrote(config)
+		r.tell(base, config)
 	}
 	err = errors.Join(err, writeErr)
 	return r.retry.after(ctx, req, after, err), nil
@@ -104,6 +110,45 @@ func (r *UpgradeConfigReconciler) schedule(ctx context.Context, config *v1beta1.
 	}
 	r.set(config, plan.Scheduling)
 	return plan.After, r.prune(ctx, config, facts.Jobs)
+}
+
+// tell publishes what has turned since base. It runs after the status is written, so that each turn is told once.
+func (r *UpgradeConfigReconciler) tell(base, config *v1beta1.UpgradeConfig) {
+	before := meta.FindStatusCondition(base.Status.Conditions, v1beta1.ConditionScheduling)
+	after := meta.FindStatusCondition(config.Status.Conditions, v1beta1.ConditionScheduling)
+	if eventType := schedulingEvent(before, after); eventType != "" {
+		r.Events.Eventf(config, nil, eventType, after.Reason, actionSchedule, "%s", v1beta1.Truncate(after.Message, maxNote))
+	}
+	// What is in the way may be described anew in each pass.
+	old, skipped := base.Status.LastSkippedStart, config.Status.LastSkippedStart
+	if skipped != nil && (old == nil || !old.StartAfter.Equal(&skipped.StartAfter) || old.Reason != skipped.Reason) {
+		r.Events.Eventf(config, nil, corev1.EventTypeNormal, "StartSkipped", actionSchedule, "%s", v1beta1.Truncate(fmt.Sprintf(
+			"No job is created for the start at %s (%s): %s", skipped.StartAfter.UTC().Format(time.RFC3339), skipped.Reason, skipped.Message), maxNote))
+	}
+}
+
+// schedulingEvent returns the type of the Event for a turn of the condition Scheduling; empty if it is not worth one. That
+// a job is created, and that it is over, are Events of their own.
+func schedulingEvent(before, after *metav1.Condition) string {
+	var was string
+	if before != nil {
+		was = before.Reason
+	}
+	if after == nil || after.Reason == was {
+		return ""
+	}
+	switch after.Reason {
+	case v1beta1.ReasonCreateFailed, v1beta1.ReasonInvalidConfig:
+		return corev1.EventTypeWarning
+	case v1beta1.ReasonSuspended, v1beta1.ReasonSuspensionWindow, v1beta1.ReasonNoUpdateAvailable:
+		return corev1.EventTypeNormal
+	case v1beta1.ReasonScheduled:
+		switch was {
+		case v1beta1.ReasonSuspended, v1beta1.ReasonSuspensionWindow, v1beta1.ReasonInvalidConfig, v1beta1.ReasonCreateFailed:
+			return corev1.EventTypeNormal
+		}
+	}
+	return ""
 }
 
 // gather reads what a plan needs to know, all of it from the cache.
@@ -194,7 +239,7 @@ func (r *UpgradeConfigReconciler) create(ctx context.Context, config *v1beta1.Up
 		version = v.Version
 	}
 	log.FromContext(ctx).Info("Created UpgradeJob", "job", job.Name, "startAfter", job.Spec.StartAfter.Time, "version", version)
-	r.Events.Eventf(config, job, "Normal", "JobCreated", "Schedule", "Created UpgradeJob %s, version %s, start at %s",
+	r.Events.Eventf(config, job, corev1.EventTypeNormal, "JobCreated", actionSchedule, "Created UpgradeJob %s, version %s, start at %s",
 		job.Name, version, job.Spec.StartAfter.UTC().Format(time.RFC3339))
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -15,8 +16,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
 	"github.com/appuio/managed-upgrade-operator/pkg/hooks"
@@ -101,28 +105,35 @@ func (r *UpgradeJobHookReconciler) tryTemplate(ctx context.Context, hook *v1beta
 	case err == nil:
 		return "", nil
 	case apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err):
-		return "The API server refuses the Job: " + describeRefusal(err), nil
+		// The name that the dry run makes up is another one each time.
+		madeUp := regexp.MustCompile(regexp.QuoteMeta(job.GenerateName) + "[a-z0-9]*")
+		return "The API server refuses the Job: " + madeUp.ReplaceAllLiteralString(describeRefusal(err), hook.Name), nil
 	}
 	return "", fmt.Errorf("try to create a Job of UpgradeJobHook %s: %w", hook.Name, err)
 }
 
-// describeRefusal says why a Job is refused, without the name that the dry run made up, which changes each time. Fields
-// are named as they stand in the hook.
+// describeRefusal says why a Job is refused. Fields are named as they stand in the hook.
 func describeRefusal(err error) string {
 	var refused apierrors.APIStatus
 	if !errors.As(err, &refused) {
 		return err.Error()
 	}
 	status := refused.Status()
-	if status.Reason != metav1.StatusReasonInvalid || status.Details == nil || len(status.Details.Causes) == 0 {
+	if status.Details == nil || !slices.ContainsFunc(status.Details.Causes, isAboutField) {
 		return status.Message
 	}
 	var lines []string
 	for _, cause := range status.Details.Causes {
-		lines = append(lines, fmt.Sprintf("spec.template.%s: %s", cause.Field, cause.Message))
+		line := cause.Message
+		if isAboutField(cause) {
+			line = fmt.Sprintf("spec.template.%s: %s", cause.Field, cause.Message)
+		}
+		lines = append(lines, line)
 	}
 	return strings.Join(lines, "; ")
 }
+
+func isAboutField(cause metav1.StatusCause) bool { return cause.Field != "" }
 
 // follow records what became of the runs of the hook, and gives up a claim that the job has no use for any more.
 func (r *UpgradeJobHookReconciler) follow(ctx context.Context, hook *v1beta1.UpgradeJobHook) error {
@@ -153,5 +164,9 @@ func upgradeJobHookStatus(o client.Object) *v1beta1.UpgradeJobHookStatus {
 func (r *UpgradeJobHookReconciler) SetupWithManager(mgr ctrl.Manager) error {
 	r.retry = newRetrier()
 	r.freshness = newFreshness()
-	return r.watch(mgr)
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("upgradejobhook").
+		For(&v1beta1.UpgradeJobHook{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, hookClaimed))).
+		Watches(&v1beta1.UpgradeJob{}, handler.EnqueueRequestsFromMapFunc(r.hooksOf), builder.WithPredicates(hookRunsTurned)).
+		Complete(r)
 }

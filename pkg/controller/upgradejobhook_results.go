@@ -11,11 +11,9 @@ import (
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
@@ -120,12 +118,4 @@ func (r *UpgradeJobHookReconciler) hooksOf(ctx context.Context, o client.Object)
 		})
 		return pointers(list.Items)
 	})
-}
-
-func (r *UpgradeJobHookReconciler) watch(mgr ctrl.Manager) error {
-	return ctrl.NewControllerManagedBy(mgr).
-		Named("upgradejobhook").
-		For(&v1beta1.UpgradeJobHook{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, hookClaimed))).
-		Watches(&v1beta1.UpgradeJob{}, handler.EnqueueRequestsFromMapFunc(r.hooksOf), builder.WithPredicates(hookRunsTurned)).
-		Complete(r)
 }

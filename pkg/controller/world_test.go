@@ -65,6 +65,10 @@ type world struct {
 	mgr       ctrl.Manager
 	// stuck keeps the cluster from taking an update up.
 	stuck bool
+	// hookFails are the hooks whose Jobs fail, hookHangs those whose Jobs never end; the others succeed.
+	hookFails, hookHangs []string
+	// hookJobs are the names of all Jobs of hooks that ever were.
+	hookJobs map[types.UID]string
 }
 
 // newWorld returns a world with the objects, at the start of the job under test.
@@ -219,6 +223,7 @@ type api struct {
 	blind bool
 	// updates are the desired updates that were written.
 	updates []string
+	created int
 	off     bool
 }
 
@@ -298,7 +303,8 @@ func (a *api) intercept(cached bool) interceptor.Funcs {
 		},
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 			return a.call("create "+kindOf(o), func() error {
-				o.SetUID(types.UID(o.GetName() + "-uid"))
+				a.created++
+				o.SetUID(types.UID(fmt.Sprintf("%s-uid-%d", o.GetName(), a.created)))
 				return c.Create(ctx, o, opts...)
 			})
 		},

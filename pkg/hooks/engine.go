@@ -100,16 +100,12 @@ func (p *Pass) plan(ctx context.Context, event Event) error {
 // planAgain gives the hooks that have ended the job another chance when it is resumed: somebody has mended something.
 // Those that did what they had to are not run again.
 func (p *Pass) planAgain(event Event) {
-	resume := p.Job.LastResume()
-	if resume == nil {
-		return
-	}
 	latest := map[string]*v1beta1.HookRun{}
 	for _, run := range p.runsOf(event) {
 		latest[run.UpgradeJobHook] = run
 	}
 	for _, run := range p.runsOf(event) {
-		if latest[run.UpgradeJobHook] == run && aborts(run) && run.CompletionTime != nil && run.CompletionTime.Time.Before(resume.Time.Time) {
+		if latest[run.UpgradeJobHook] == run && aborts(run) && run.TrackingKey != event.key(p.Job) {
 			p.add(event, run.UpgradeJobHook, run.FailurePolicy)
 		}
 	}

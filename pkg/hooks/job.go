@@ -98,7 +98,7 @@ func (p *Pass) adopt(ctx context.Context, run *v1beta1.HookRun) error {
 		p.finish(run, v1beta1.HookRunFailed, fmt.Sprintf("The Job could not be created: somebody else has a Job of the name %s.", run.Job), p.Now)
 		return nil
 	}
-	run.Status = v1beta1.HookRunActive
+	p.follow(ctx, run, job)
 	return nil
 }
 
@@ -110,7 +110,7 @@ func (p *Pass) lost(ctx context.Context, run *v1beta1.HookRun, message string) e
 		return err
 	}
 	if err == nil && metav1.IsControlledBy(job, p.Job) {
-		run.Status = v1beta1.HookRunActive
+		p.follow(ctx, run, job)
 		return nil
 	}
 	p.finish(run, v1beta1.HookRunFailed, message, p.Now)
@@ -141,6 +141,13 @@ func (p *Pass) judge(ctx context.Context, run *v1beta1.HookRun) error {
 	if err != nil {
 		return err
 	}
+	p.follow(ctx, run, job)
+	return nil
+}
+
+// follow records that the run has this Job, and its result if it has one: there may be no further event of it.
+func (p *Pass) follow(ctx context.Context, run *v1beta1.HookRun, job *batchv1.Job) {
+	run.Status = v1beta1.HookRunActive
 	completed, failed := condition(job, batchv1.JobComplete), condition(job, batchv1.JobFailed)
 	switch {
 	case completed != nil:
@@ -154,7 +161,6 @@ func (p *Pass) judge(ctx context.Context, run *v1beta1.HookRun) error {
 	case !job.DeletionTimestamp.IsZero(): // nobody runs its pods any more
 		p.finish(run, v1beta1.HookRunFailed, fmt.Sprintf("Job %s was deleted before it finished.", run.Job), job.DeletionTimestamp.Time)
 	}
-	return nil
 }
 
 func condition(job *batchv1.Job, conditionType batchv1.JobConditionType) *batchv1.JobCondition {

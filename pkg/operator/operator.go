@@ -206,6 +206,9 @@ func addReconcilers(ctx context.Context, mgr ctrl.Manager, watcher *monitoring.C
 		"notifications": &controller.NotificationReconciler{
 			Client: mgr.GetClient(), Secrets: mgr.GetAPIReader(), Cluster: cluster, Clock: o.Clock, Jobs: jobs,
 		},
+		"UpgradeJobHook": &controller.UpgradeJobHookReconciler{
+			Client: mgr.GetClient(), Upgraders: o.Upgraders, Clock: o.Clock,
+		},
 		"UpgradeSuspensionWindow": &controller.UpgradeSuspensionWindowReconciler{
 			Client: mgr.GetClient(), Clock: o.Clock,
 		},
