@@ -262,7 +262,7 @@ type HookRun struct {
 	// +optional
 	Message string `json:"message,omitempty"`
 
-	// startTime is when the event came.
+	// startTime is when the operator took the run up.
 	// +required
 	StartTime metav1.Time `json:"startTime"`
 

@@ -202,15 +202,31 @@ func (r *NotificationReconciler) record(ctx context.Context, job *v1beta1.Upgrad
 	if !d.isNews(job.Status.Phase.Finished()) {
 		return 0
 	}
-	err := r.apply(ctx, job, d.status)
-	if client.IgnoreNotFound(err) != nil {
-		after := r.retry.When(req)
-		log.FromContext(ctx).Error(err, "Recording deliveries failed, trying again", "after", after.String())
-		return after
+	err := r.write(ctx, req, d)
+	if err == nil {
+		r.retry.Forget(req)
+		d.recorded = d.status
+		return 0
 	}
-	r.retry.Forget(req)
-	d.recorded = d.status
-	return 0
+	after := time.Duration(float64(r.retry.When(req)) * (0.5 + r.chance())) // receivers of one job meet in conflicts
+	if apierrors.IsConflict(err) {
+		log.FromContext(ctx).V(1).Info("The cache lags behind, trying again", "cause", err.Error())
+	} else {
+		log.FromContext(ctx).Error(err, "Recording deliveries failed, trying again", "after", after.String())
+	}
+	return after
+}
+
+// write is an apply to the job as it is now, unless that is gone: delivery may have taken long.
+func (r *NotificationReconciler) write(ctx context.Context, req notification, d *delivery) error {
+	job := &v1beta1.UpgradeJob{}
+	if err := r.Client.Get(ctx, req.NamespacedName, job); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if job.UID != d.job {
+		return nil // another job of the name; the watch tells of it
+	}
+	return client.IgnoreNotFound(r.apply(ctx, job, d.status))
 }
 
 // isNews tells whether what is recorded has to be written anew.
@@ -227,7 +243,9 @@ func cursorIsDue(lag int64, finished bool) bool {
 }
 
 // apply is a server-side apply of the status of one receiver and of nothing else, so that it takes nothing back that
-// the job's own reconciler or another receiver writes at the same time. The UID keeps it off another job of the name.
+// the job's own reconciler or another receiver writes. It fails with a conflict if the job was changed since it was read:
+// that keeps it off another job of the name, whose first transitions would pass for delivered. The UID would not, because
+// the API server ignores it where a status is applied.
 func (r *NotificationReconciler) apply(ctx context.Context, job *v1beta1.UpgradeJob, status v1beta1.NotificationReceiverStatus) error {
 	receiver, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&status)
 	if err != nil {
@@ -236,7 +254,7 @@ func (r *NotificationReconciler) apply(ctx context.Context, job *v1beta1.Upgrade
 	applied := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": v1beta1.GroupVersion.String(),
 		"kind":       "UpgradeJob",
-		"metadata":   map[string]any{"namespace": job.Namespace, "name": job.Name, "uid": string(job.UID)},
+		"metadata":   map[string]any{"namespace": job.Namespace, "name": job.Name, "resourceVersion": job.ResourceVersion},
 		"status":     map[string]any{"notifications": map[string]any{"receivers": []any{receiver}}},
 	}}
 	err = r.Client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(applied),
@@ -245,6 +263,7 @@ func (r *NotificationReconciler) apply(ctx context.Context, job *v1beta1.Upgrade
 		return fmt.Errorf("apply the status of receiver %s of UpgradeJob %s: %w", status.Name, client.ObjectKeyFromObject(job), err)
 	}
 	if r.Jobs != nil && !job.Status.Phase.Finished() { // nobody waits for the cache for a finished job
+		applied.SetUID(job.UID)
 		r.Jobs.freshness.wrote(applied)
 	}
 	return nil

@@ -35,7 +35,7 @@ type notification struct {
 func (r *NotificationReconciler) SetupWithManager(mgr ctrl.Manager) error {
 	r.sender = notify.NewSender(r.Clock)
 	r.secrets = notify.NewSecrets(r.Secrets, r.Clock)
-	r.retry = workqueue.NewTypedItemExponentialFailureRateLimiter[notification](minBackoff, maxBackoff)
+	r.retry = workqueue.NewTypedItemExponentialFailureRateLimiter[notification](minConflictDelay, maxBackoff)
 	r.chance = rand.Float64
 	r.deliveries = map[notification]*delivery{}
 	return builder.TypedControllerManagedBy[notification](mgr).

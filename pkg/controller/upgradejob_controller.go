@@ -281,6 +281,7 @@ func (p *pass) persist(ctx context.Context) error {
 		return err
 	}
 	p.base = p.job.DeepCopy()
+	p.publish(ctx) // whatever becomes of the rest of the pass, no later one would tell of it
 	return nil
 }
 
@@ -291,10 +292,9 @@ func (p *pass) record(ctx context.Context) (time.Duration, error) {
 		return wait, nil
 	}
 	if changed {
-		if err := p.patchStatus(ctx); err != nil {
+		if err := p.persist(ctx); err != nil {
 			return 0, err
 		}
-		p.base = p.job.DeepCopy()
 	}
 	p.publish(ctx)
 	return 0, p.hooks(p.persist).Release(ctx)

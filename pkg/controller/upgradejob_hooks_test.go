@@ -413,3 +413,54 @@ func TestNoticesOfAJob(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+// The batch Job may be known to the cache only after its result was read past it, and the job was let go.
+func TestAHookJobThatTurnsUpLateIsLetGo(t *testing.T) {
+	job := newJob("weekly")
+	w := newWorld(t, newClusterVersion(), job, hookAt("backup", v1beta1.HookFailureAbort, v1beta1.HookEventStepStarted("Healthy"))).register(plain())
+	r := w.jobs()
+	w.live(r, job)
+	done := get(w, job)
+	if len(done.Finalizers) > 0 {
+		t.Fatalf("the job is not let go: %v", done.Finalizers)
+	}
+	late := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{
+		Namespace: namespace, Name: done.Status.HookTracker[0].Job, Finalizers: []string{v1beta1.HookJobFinalizer},
+		Labels: map[string]string{v1beta1.HookUpgradeJobLabel: job.Name},
+	}}
+	if err := controllerutil.SetControllerReference(done, late, w.client.Scheme()); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.api.past(func() error { return w.client.Create(t.Context(), late) }); err != nil {
+		t.Fatal(err)
+	}
+	w.reconcile(r, job)
+	if left := get(w, late); len(left.Finalizers) > 0 {
+		t.Error("its batch Job can never go")
+	}
+}
+
+// What a pass has recorded in its middle is told, whatever becomes of its end: the next pass does not know of it.
+func TestWhatIsRecordedIsTold(t *testing.T) {
+	job := newJob("weekly")
+	w := newWorld(t, newClusterVersion(), job, hookAt("backup", v1beta1.HookFailureAbort, v1beta1.HookEventStepStarted("Healthy"))).register(plain())
+	writes := 0
+	w.api.fault = func(_ int, call string) (error, error) {
+		if call != "patch UpgradeJob/status" {
+			return nil, nil
+		}
+		if writes++; writes == 2 {
+			return errConflict, nil
+		}
+		return nil, nil
+	}
+	r := w.jobs()
+	w.reconcile(r, job)
+	if writes != 2 {
+		t.Fatalf("got %d writes of the status, want the fence and the end", writes)
+	}
+	w.live(r, job)
+	if got := reasons(w.events()); !slices.Contains(got, "Started") {
+		t.Errorf("got the Events %v, want that of the start", got)
+	}
+}

@@ -105,12 +105,15 @@ func (r *UpgradeJobHookReconciler) tryTemplate(ctx context.Context, hook *v1beta
 	case err == nil:
 		return "", nil
 	case apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err):
-		// The name that the dry run makes up is another one each time.
-		madeUp := regexp.MustCompile(regexp.QuoteMeta(job.GenerateName) + "[a-z0-9]*")
-		return "The API server refuses the Job: " + madeUp.ReplaceAllLiteralString(describeRefusal(err), hook.Name), nil
+		// The name and the UID that a dry run makes up are others each time.
+		name := regexp.MustCompile(regexp.QuoteMeta(job.GenerateName) + "[a-z0-9]*")
+		text := uid.ReplaceAllLiteralString(name.ReplaceAllLiteralString(describeRefusal(err), hook.Name), "...")
+		return "The API server refuses the Job: " + text, nil
 	}
 	return "", fmt.Errorf("try to create a Job of UpgradeJobHook %s: %w", hook.Name, err)
 }
+
+var uid = regexp.MustCompile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 // describeRefusal says why a Job is refused. Fields are named as they stand in the hook.
 func describeRefusal(err error) string {

@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -106,6 +107,12 @@ func TestHookReady(t *testing.T) {
 			return apierrors.NewForbidden(jobs, name, errors.New("exceeded quota: 3 Jobs"))
 		},
 			v1beta1.ReasonInvalidTemplate, []string{`jobs.batch "notify" is forbidden: exceeded quota: 3 Jobs`}},
+		{"a selector", newHook("notify"), func(name string) error {
+			selector := map[string]string{"batch.kubernetes.io/controller-uid": string(uuid.NewUUID())}
+			return apierrors.NewInvalid(batchv1.SchemeGroupVersion.WithKind("Job").GroupKind(), name, field.ErrorList{
+				field.Invalid(field.NewPath("spec", "selector"), selector, "`selector` not auto-generated"),
+			})
+		}, v1beta1.ReasonInvalidTemplate, []string{`spec.template.spec.selector: Invalid value: {"batch.kubernetes.io/controller-uid":"..."}: ` + "`selector` not auto-generated"}},
 		{"a policy", newHook("notify"), byPolicy, v1beta1.ReasonInvalidTemplate, []string{`jobs.batch "notify" is forbidden: denied request: no privileged pods`}},
 		{"what is no Job", newHook("notify"), func(string) error { return apierrors.NewBadRequest("cannot be handled as a Job") },
 			v1beta1.ReasonInvalidTemplate, []string{"The API server refuses the Job: cannot be handled as a Job"}},

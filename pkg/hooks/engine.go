@@ -116,7 +116,7 @@ func (p *Pass) add(event Event, hook string, policy v1beta1.HookFailurePolicy) {
 	run := v1beta1.HookRun{
 		HookEvent: event.Name, TrackingKey: event.key(p.Job), UpgradeJobHook: hook, FailurePolicy: policy,
 		Job:    JobName(p.Job, hook, event.Name, event.key(p.Job)),
-		Status: v1beta1.HookRunPending, StartTime: metav1.NewTime(event.Time),
+		Status: v1beta1.HookRunPending, StartTime: metav1.NewTime(p.Now),
 	}
 	if len(p.Job.Status.HookTracker) < v1beta1.MaxHookRuns {
 		p.Job.Status.HookTracker = append(p.Job.Status.HookTracker, run)
@@ -172,12 +172,13 @@ func (p *Pass) Refresh(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Abandon gives up the runs that the job does not wait for any more because it has ended, and that have no Job yet.
+// Abandon gives up the runs of a job that has ended that have no Job yet, and that nobody would create one for: those
+// that the job waited for, and those of an earlier end, before the job was resumed.
 func (p *Pass) Abandon(ctx context.Context) error {
 	var errs []error
 	for i := range p.Job.Status.HookTracker {
 		run := &p.Job.Status.HookTracker[i]
-		if run.Status == v1beta1.HookRunPending && run.HookEvent.Holds() {
+		if run.Status == v1beta1.HookRunPending && (run.HookEvent.Holds() || run.TrackingKey != Event{}.key(p.Job)) {
 			errs = append(errs, p.lost(ctx, run, "The UpgradeJob ended before the Job was created."))
 		}
 	}

@@ -278,7 +278,7 @@ func TestAJobThatCannotBeCreated(t *testing.T) {
 		final  bool
 	}{
 		{"the API server finds it invalid", apierrors.NewInvalid(schema.GroupKind{Group: "batch", Kind: "Job"}, "x", nil), true},
-		{"a quota forbids it", apierrors.NewForbidden(resource, "x", errors.New("exceeded quota")), true},
+		{"a quota forbids it", apierrors.NewForbidden(resource, "x", errors.New("exceeded quota")), false},
 		{"it is too large", apierrors.NewRequestEntityTooLargeError("it is too large"), true},
 		{"the API server is away", errors.New("connection refused"), false},
 		{"an admission webhook is away", apierrors.NewInternalError(errors.New("failed calling webhook")), false},
@@ -306,6 +306,84 @@ func TestAJobThatCannotBeCreated(t *testing.T) {
 				t.Errorf("later: got %+v, created %v", progress, w.created)
 			}
 		})
+	}
+}
+
+// A quota may be used up for a moment, and an API server that starts forbids everything; but not for ever.
+func TestAJobThatIsForbiddenForLong(t *testing.T) {
+	w := newWorld(t, newJob("job"), newHook("backup", abort))
+	w.fail = func(verb string, _ client.Object) error {
+		if verb == "create" {
+			return apierrors.NewForbidden(schema.GroupResource{Group: "batch", Resource: "jobs"}, "x", errors.New("exceeded quota"))
+		}
+		return nil
+	}
+	for _, at := range []time.Duration{0, time.Minute, 4 * time.Minute} {
+		w.now = begin.Add(at)
+		if _, err := w.emit("job", start); !apierrors.IsForbidden(err) || len(w.told) > 0 {
+			t.Errorf("after %s: got %v, told %v", at, err, w.told)
+		}
+	}
+	w.now = begin.Add(5 * time.Minute)
+	if progress := w.mustEmit("job", start); progress.Aborted == nil || !strings.Contains(progress.Aborted.Message, "exceeded quota") {
+		t.Errorf("got %+v", progress)
+	}
+}
+
+// A job that ended, and was resumed before the Job of its end could be created, ends anew.
+func TestAResumeOvertakesAHookOfTheEnd(t *testing.T) {
+	w := newWorld(t, newJob("job"), newHook("report", on(finish)))
+	w.fail = func(verb string, _ client.Object) error {
+		if verb == "create" {
+			return errors.New("connection refused")
+		}
+		return nil
+	}
+	if _, err := w.emit("job", finish); err == nil {
+		t.Fatal("no error")
+	}
+	w.fail = nil
+	w.update("job", func(job *v1beta1.UpgradeJob) {
+		job.Status.ResumedRequests = []v1beta1.ResumedRequest{{Request: "again", Reopened: "Failed(TimedOut)", Time: metav1.NewTime(begin)}}
+	})
+	w.must(w.pass("job", func(p *hooks.Pass) error { return p.Abandon(t.Context()) }))
+	w.mustEmit("job", finish)
+	if diff := cmp.Diff([]string{"report Finish Failed", "report Finish[resumed:again] Active"}, w.runs("job")); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// The clock of the Job controller may be ahead of the operator's, or behind.
+func TestAHookThatFailsAgainAfterAResumeAborts(t *testing.T) {
+	w := newWorld(t, newJob("job"), newHook("ticket", abort))
+	w.mustEmit("job", start)
+	w.end(batchv1.JobFailed, "not approved")
+	w.mustEmit("job", start)
+	w.update("job", func(job *v1beta1.UpgradeJob) {
+		job.Status.ResumedRequests = []v1beta1.ResumedRequest{{Request: "again", Reopened: "Failed(HookFailed)", Time: metav1.NewTime(begin)}}
+	})
+	w.mustEmit("job", start)
+	w.end(batchv1.JobFailed, "not approved") // a minute before the resume, by its own clock
+	for range 3 {
+		if progress := w.mustEmit("job", start); progress.Aborted == nil {
+			t.Errorf("got %+v", progress)
+		}
+	}
+	if diff := cmp.Diff([]string{"ticket Start Failed", "ticket Start[resumed:again] Failed"}, w.runs("job")); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestJobsThatWereOrphanedAreLetGo(t *testing.T) {
+	w := newWorld(t, newJob("job"), newHook("a"))
+	w.mustEmit("job", start)
+	job := w.only()
+	job.OwnerReferences = nil
+	w.must(w.store.Update(t.Context(), job))
+	engine := &hooks.Engine{Client: w.client(), Live: w.store}
+	w.must(engine.ReleaseAll(t.Context(), client.ObjectKey{Namespace: "ns", Name: "job"}))
+	if len(w.only().Finalizers) > 0 {
+		t.Error("the Job can never go")
 	}
 }
 

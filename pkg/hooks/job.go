@@ -22,6 +22,10 @@ import (
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
 )
 
+// forbiddenPatience is how long it is tried to create a Job that is forbidden: a quota may be used up for a moment, and an
+// API server that has just been started forbids everything, as one is in every upgrade.
+const forbiddenPatience = 5 * time.Minute
+
 // start creates the Job of a run, or finds it. What the API server refuses for good is a failure of the hook.
 func (p *Pass) start(ctx context.Context, hook *v1beta1.UpgradeJobHook, run *v1beta1.HookRun, env []corev1.EnvVar) error {
 	if hook == nil {
@@ -36,6 +40,8 @@ func (p *Pass) start(ctx context.Context, hook *v1beta1.UpgradeJobHook, run *v1b
 		run.Status = v1beta1.HookRunActive
 	case apierrors.IsAlreadyExists(err): // by a process that died before it could record it
 		return p.adopt(ctx, run)
+	case apierrors.IsForbidden(err) && p.Now.Sub(run.StartTime.Time) < forbiddenPatience:
+		return fmt.Errorf("create the Job of UpgradeJobHook %s: %w", run.UpgradeJobHook, err)
 	case apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err):
 		p.finish(run, v1beta1.HookRunFailed, "The Job could not be created: "+refusal(err), p.Now)
 	default:
@@ -244,7 +250,8 @@ func (e *Engine) ReleaseAll(ctx context.Context, upgradeJob client.ObjectKey) er
 	}
 	var errs []error
 	for i := range jobs.Items {
-		if owner := metav1.GetControllerOf(&jobs.Items[i]); owner != nil && owner.Name == upgradeJob.Name {
+		// Not by its owner: who deletes an UpgradeJob and orphans its Jobs takes that away.
+		if jobs.Items[i].Annotations[v1beta1.HookUpgradeJobLabel] == upgradeJob.Name {
 			errs = append(errs, e.release(ctx, &jobs.Items[i]))
 		}
 	}
