@@ -222,8 +222,10 @@ func (p *pass) run(ctx context.Context, variant upgrader.Upgrader, lockedBy stri
 		LockedBy: lockedBy, Persist: p.persist, Turned: p.stepTurned,
 	}
 	upgrade.Hooks = p.hooks(func(ctx context.Context) error { // a hook is the first that changes something
-		if err := upgrade.Lock(ctx); err != nil {
-			return err
+		if lockedBy == "" { // else it has commenced, and somebody took the lock meanwhile
+			if err := upgrade.Lock(ctx); err != nil {
+				return err
+			}
 		}
 		return p.persist(ctx)
 	})

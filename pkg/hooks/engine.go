@@ -62,16 +62,23 @@ type Progress struct {
 // Emit sees to it that the hooks of the event run, and tells how far they are. Which hooks these are is settled when the
 // event is emitted for the first time with a hook that wants it: those that come later are too late. After an error it is to be called again.
 func (p *Pass) Emit(ctx context.Context, event Event) (Progress, error) {
-	runs := p.runsOf(event)
-	if len(runs) == 0 {
-		if err := p.plan(ctx, event); err != nil {
-			return Progress{}, fmt.Errorf("hooks of %s: %w", event.Name, err)
-		}
-	} else {
-		p.planAgain(event)
+	if err := p.Plan(ctx, event); err != nil {
+		return Progress{}, err
 	}
+	p.planAgain(event)
 	err := p.launch(ctx, event)
 	return p.progress(event), err
+}
+
+// Plan settles which hooks of the event run, and records that in the status, without running them. Emit does the rest.
+func (p *Pass) Plan(ctx context.Context, event Event) error {
+	if len(p.runsOf(event)) > 0 {
+		return nil
+	}
+	if err := p.plan(ctx, event); err != nil {
+		return fmt.Errorf("hooks of %s: %w", event.Name, err)
+	}
+	return nil
 }
 
 // runsOf returns the runs of the event, with all keys that it has had.

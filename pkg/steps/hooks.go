@@ -22,10 +22,10 @@ func hold(ctx context.Context, u *Upgrade, event hooks.Event) (Verdict, error) {
 	event.Time = u.Now
 	progress, err := u.Hooks.Emit(ctx, event)
 	switch {
+	case progress.Aborted != nil: // whatever the others do
+		return Fail(v1beta1.ReasonHookFailed, HookAborted(*progress.Aborted)), nil
 	case err != nil:
 		return Verdict{}, err
-	case progress.Aborted != nil:
-		return Fail(v1beta1.ReasonHookFailed, HookAborted(*progress.Aborted)), nil
 	case len(progress.Running) == 0:
 		return Done(HooksRan(progress)), nil
 	}

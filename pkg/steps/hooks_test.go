@@ -136,11 +136,13 @@ func TestHooksOfStepsHoldThem(t *testing.T) {
 	w.end(v1beta1.HookRunSucceeded)
 	w.now = start.Add(2 * time.Minute)
 	w.pass(first(t), never(t, "Second"))
-	if diff := cmp.Diff([]string{"First=False HooksRunning: Waiting for the hooks of StepCompleted/First: check."}, conditionsOf(w.job())); diff != "" {
+	if diff := cmp.Diff([]string{
+		"First=True Completed: First said.", "Second=False HooksRunning: Waiting for the hooks of StepCompleted/First: check.",
+	}, conditionsOf(w.job())); diff != "" {
 		t.Fatal(diff)
 	}
-	if s := w.job().Status.Steps[0]; !s.StartTime.Time.Equal(w.now) || s.CompletionTime != nil {
-		t.Errorf("got %+v, want the step's own clock to start behind its first hooks, and not to stop before the last", s)
+	if s := w.job().Status.Steps[0]; !s.StartTime.Time.Equal(w.now) || s.CompletionTime == nil {
+		t.Errorf("got %+v, want the step's own clock to start behind its first hooks, and to stop before the last", s)
 	}
 	w.end(v1beta1.HookRunSucceeded)
 	w.pass(first(t), answering(t, "Second", steps.Done("Second said.")))
@@ -245,5 +247,65 @@ func TestHookMessagesAreBounded(t *testing.T) {
 	}
 	if got := steps.Bounded(steps.HookBlockers(p), nil, start); len(got) != steps.MaxBlockers || slices.ContainsFunc(got, func(b v1beta1.Blocker) bool { return b.ClearsWhen == "" }) {
 		t.Errorf("got %+v", got)
+	}
+}
+
+// An upgrade that has commenced has, though a hook holds what comes next: the update is not asked for again, over what
+// somebody else has decided since.
+func TestAHookAfterTheUpgradeCommencedDoesNotCommenceItAgain(t *testing.T) {
+	event := v1beta1.HookEventStepCompleted(steps.ConditionUpgradeCommenced)
+	w := newWorld(t, newJob(), openshifttest.ClusterVersion(openshifttest.Available(target)), hookOn("check", ignored, event))
+	list := []steps.Step{steps.UpgradeCommenced(), steps.ControlPlaneUpgraded()}
+	w.pass(list...)
+	if got := w.version().Spec.DesiredUpdate; got == nil || got.Version != target {
+		t.Fatalf("got the desired update %v", got)
+	}
+	if !w.upgrade().Commenced() {
+		t.Error("it does not know that it has commenced")
+	}
+	w.update(openshifttest.Desired("4.18.9"))
+	w.now = start.Add(5 * time.Hour) // long after the window
+	if result := w.pass(list...); result.Outcome != steps.Running || result.Reason != "HooksRunning" {
+		t.Errorf("got %+v, want it to wait for the hook", result)
+	}
+	w.end(v1beta1.HookRunSucceeded)
+	if result := w.pass(list...); result.Outcome != steps.Failed || result.Reason != v1beta1.ReasonUpgradeSuperseded {
+		t.Errorf("got %+v, want it superseded", result)
+	}
+	if got := w.version().Spec.DesiredUpdate; got.Version != "4.18.9" {
+		t.Errorf("the desired update became %v", got)
+	}
+}
+
+func TestAHookBehindTheLastStepHoldsTheEnd(t *testing.T) {
+	w := newWorld(t, newJob(), openshifttest.ClusterVersion(), hookOn("check", ignored, v1beta1.HookEventStepCompleted("Last")))
+	last := func() steps.Step { return answering(t, "Last", steps.Done("It is done.")) }
+	for range 2 {
+		if result := w.pass(last()); result.Outcome != steps.Running || result.Reason != "HooksRunning" || len(w.job().Status.Blockers) != 1 {
+			t.Errorf("got %+v, blockers %+v", result, w.job().Status.Blockers)
+		}
+	}
+	w.end(v1beta1.HookRunFailed)
+	for range 2 {
+		if result := w.pass(last()); result.Outcome != steps.Completed {
+			t.Errorf("got %+v", result)
+		}
+	}
+	if diff := cmp.Diff([]string{
+		"Last=True Completed: It is done. Hooks of StepCompleted/Last: 0 succeeded. UpgradeJobHook check failed and is ignored: as told",
+	}, conditionsOf(w.job())); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAHookThatAbortsIsHeardWhateverTheOthersDo(t *testing.T) {
+	w := newWorld(t, newJob(
+		ranAt(v1beta1.HookEventStart, "a", aborts, v1beta1.HookRunFailed, "no space"),
+		ranAt(v1beta1.HookEventStart, "b", ignored, v1beta1.HookRunPending, ""),
+	), openshifttest.ClusterVersion(), hookOn("b", ignored, v1beta1.HookEventStart))
+	u := w.upgrade()
+	u.Hooks.Fence = func(context.Context) error { return errors.New("on fire") }
+	if result := steps.Run(t.Context(), []steps.Step{steps.StartHooksCompleted()}, u); result.Outcome != steps.Failed || result.Reason != v1beta1.ReasonHookFailed {
+		t.Errorf("got %+v", result)
 	}
 }

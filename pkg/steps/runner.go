@@ -4,6 +4,7 @@
 package steps
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -59,7 +60,7 @@ type Transition struct {
 func Run(ctx context.Context, list []Step, u *Upgrade) Result {
 	r := &recorder{upgrade: u, before: u.Job.Status.Blockers}
 	u.Job.Status.Blockers = nil
-	for _, step := range list {
+	for i, step := range list {
 		verdict, err := r.run(ctx, step)
 		if err != nil {
 			return r.broken(step, err)
@@ -67,6 +68,9 @@ func Run(ctx context.Context, list []Step, u *Upgrade) Result {
 		switch verdict.kind {
 		case kindDone:
 			r.done(step, verdict)
+			if result, held := r.holdNext(ctx, step, list[i+1:]); held {
+				return result
+			}
 		case kindWait:
 			r.notDone(step, verdict)
 			return r.result(Running, verdict)
@@ -107,7 +111,8 @@ type recorder struct {
 	before   []v1beta1.Blocker
 }
 
-// run runs a step, and the hooks before it runs for the first time and after it is done: they hold it up.
+// run runs a step, before it runs for the first time the hooks that hold it. The hooks of its completion are settled
+// before that is recorded: it may be the last time that anybody asks for them.
 func (r *recorder) run(ctx context.Context, step Step) (Verdict, error) {
 	u, condition := r.upgrade, step.Condition()
 	if !u.Attempted(condition) {
@@ -120,19 +125,51 @@ func (r *recorder) run(ctx context.Context, step Step) (Verdict, error) {
 	}
 	r.begin(step)
 	verdict, err := step.Run(ctx, u)
-	if s := stepStatus(u.Job, condition); err != nil || verdict.kind != kindDone || s.CompletionTime != nil {
-		return verdict, err
+	if err == nil && verdict.kind == kindDone && stepStatus(u.Job, condition).CompletionTime == nil && u.Hooks != nil {
+		err = u.Hooks.Plan(ctx, completion(step, verdict.message, u.Now))
 	}
-	held, err := hold(ctx, u, hooks.Event{
-		Name: v1beta1.HookEventStepCompleted(condition), Reason: v1beta1.ReasonCompleted, Message: verdict.message,
-	})
-	if err != nil || held.kind != kindDone {
-		return held, err
+	return verdict, err
+}
+
+// holdNext runs the hooks of a step that is done, and tells whether they hold what comes next. The step itself is done:
+// its own clock has stopped, and an upgrade that has commenced has.
+func (r *recorder) holdNext(ctx context.Context, step Step, rest []Step) (Result, bool) {
+	u := r.upgrade
+	if !hooks.HasRun(u.Job, v1beta1.HookEventStepCompleted(step.Condition())) {
+		return Result{}, false
 	}
-	if held.message != "" {
-		verdict.message = strings.TrimSpace(verdict.message + " " + held.message)
+	verdict, err := hold(ctx, u, completion(step, "", u.Now))
+	switch {
+	case err == nil && verdict.kind == kindDone:
+		r.addNote(step, verdict.message)
+		return Result{}, false
+	case err != nil && len(rest) > 0:
+		return r.broken(rest[0], err), true
+	case err != nil:
+		return Result{Outcome: Running, Err: err}, true
+	case len(rest) > 0:
+		r.notDone(rest[0], verdict)
+	default:
+		r.block(verdict.blockers)
 	}
-	return verdict, nil
+	outcomes := map[Kind]Outcome{kindWait: Running, kindSkip: Skipped, kindFail: Failed}
+	return r.result(outcomes[verdict.kind], verdict), true
+}
+
+// completion is the event of a step that is done.
+func completion(step Step, message string, now time.Time) hooks.Event {
+	return hooks.Event{
+		Name: v1beta1.HookEventStepCompleted(step.Condition()), Time: now, Reason: v1beta1.ReasonCompleted,
+		Message: cmp.Or(message, "Step "+step.Condition()+" is done."),
+	}
+}
+
+// addNote adds to what is said of a step that is done how its hooks fared, once they have.
+func (r *recorder) addNote(step Step, note string) {
+	c := meta.FindStatusCondition(r.upgrade.Job.Status.Conditions, step.Condition())
+	if c != nil && !strings.Contains(c.Message, note) {
+		c.Message = v1beta1.Truncate(strings.TrimSpace(c.Message+" "+note), v1beta1.MaxMessageLength)
+	}
 }
 
 // begin records that the step runs: before it does, because it may persist the status itself.
