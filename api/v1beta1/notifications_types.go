@@ -71,6 +71,7 @@ type NotificationReceiver struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must consist of lower case letters, digits and '-', as a DNS label"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^receiver-[0-9]+$')",message="receiver-1, receiver-2, ... are the names of those that have none"
 	// +optional
 	Name string `json:"name,omitempty"`
 

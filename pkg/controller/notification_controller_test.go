@@ -112,6 +112,7 @@ func TestNotificationsAreRecordedAfterAConflict(t *testing.T) {
 	r := o.notifications()
 	o.happens(jobStarted)
 	o.cached = o.job()
+	earlier := o.cached
 	o.happens(stepStarted)
 	o.expectResult("the cache lags behind", o.tell(r, "chat"), minConflictDelay)
 	o.expectStatus("chat", "0 0 0 0")
@@ -122,6 +123,11 @@ func TestNotificationsAreRecordedAfterAConflict(t *testing.T) {
 	o.expectResult("the cache is up to date", o.tell(r, "chat"), 0)
 	hook.expect(t, "then", "1 job.started", "2 step.started")
 	o.expectStatus("chat", "2 2 0 0")
+	o.cached = earlier
+	o.tell(r, "chat")
+	o.cached = nil
+	o.tell(r, "chat")
+	hook.expect(t, "after a cache that knew less", "1 job.started", "2 step.started")
 }
 
 func TestNotificationsAreRepeatedWordForWordAfterACrash(t *testing.T) {

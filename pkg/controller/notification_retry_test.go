@@ -6,6 +6,7 @@ package controller
 import (
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -39,9 +40,15 @@ func TestNotificationsAreRetriedWithBackoff(t *testing.T) {
 	if got := len(hook.attempts(t)); got != 10 {
 		t.Errorf("there were %d attempts, want 10", got)
 	}
+	if got := strings.Count(o.logged.String(), "could not be delivered"); got != 1 {
+		t.Errorf("the same error is in the log %d times, want once:\n%s", got, o.logged.String())
+	}
 	hook.fails(0)
 	o.elapse(4 * time.Minute)
 	o.expectResult("the receiver is back", o.tell(r, "chat"), 0)
+	if !strings.Contains(o.logged.String(), "takes notifications again") {
+		t.Errorf("the log does not tell that the receiver is back:\n%s", o.logged.String())
+	}
 	o.expectStatus("chat", "2 2 0 0")
 	hook.fails(http.StatusBadGateway)
 	o.happens(stepCompleted)

@@ -110,6 +110,8 @@ func (w *world) live(r reconcile.Reconciler, job *v1beta1.UpgradeJob) {
 			(!jobNow.Status.Phase.Finished() && !jobNow.Spec.StartAfter.After(w.clock.Now()) && clusterVersionTurned(cvBefore, cvNow))
 		switch {
 		case woken:
+		case jobNow.Status.Phase.Finished() && result.RequeueAfter >= maxSleep:
+			return // it waits for nothing but the hooks of its end
 		case result.RequeueAfter > 0:
 			w.elapse(result.RequeueAfter)
 		case jobNow.Status.Phase.Finished():

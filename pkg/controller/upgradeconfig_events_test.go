@@ -97,6 +97,10 @@ func TestConfigTellsItsTurns(t *testing.T) {
 		{"born when a start is due", []turn{{at(0), []string{created}}}},
 		{"suspended, and not any more", []turn{{at(-time.Hour), nil}, {suspend(true), []string{suspended}}, {suspend(false), []string{scheduled}}}},
 		{"born suspended", []turn{{suspend(true), []string{suspended, skipped + "(Suspended)"}}, {at(2 * time.Hour), nil}}},
+		{"suspended for two weeks", []turn{
+			{suspend(true), []string{suspended, skipped + "(Suspended)"}}, {at(24 * time.Hour), nil},
+			{at(7 * 24 * time.Hour), []string{"Normal StartSkipped No job is created for the start at 2026-12-01T22:00:00Z (Suspended)"}},
+		}},
 		{"in a window, and not any more", []turn{{at(-90 * time.Minute), nil}, {window, nil}, {at(-time.Hour), []string{suspendedBy}}, {noWindow, []string{scheduled}}}},
 		{"suspended for other reasons", []turn{{at(-time.Hour), nil}, {suspend(true), []string{suspended}}, {window, nil}, {suspend(false), []string{suspendedBy}}}},
 		{"not to be used, and corrected", []turn{{at(-time.Hour), nil}, {location("Europe/Bern"), []string{invalid}}, {location("Europe/Zug"), nil}, {location("UTC"), []string{scheduled}}}},

@@ -44,7 +44,7 @@ func (p *pass) createHooks(ctx context.Context, created bool) (hooks.Progress, e
 	default:
 		lifecycle.SetCreateHooks(p.job, progress, p.now)
 		if created {
-			p.announce(v1beta1.Notice{Type: v1beta1.NotificationJobCreated, Reason: "Created", Message: "The operator has taken the job up."})
+			p.announce(v1beta1.Notice{Type: v1beta1.NotificationJobCreated, Phase: v1beta1.PhasePending, Reason: "Created", Message: "The operator has taken the job up."})
 		}
 	}
 	return progress, err
@@ -57,13 +57,14 @@ func (p *pass) end(ctx context.Context) (time.Duration, error) {
 		p.progress.forget(p.job)
 		return 0, p.hooks(p.persist).Release(ctx) // it was let go before, but a Job may have turned up since
 	}
-	hooksErr := p.outcomeHooks(ctx)
-	wait, err := p.release(ctx, p.job, p.version, hooksErr != nil || hooks.Unfinished(p.job))
-	return wait, errors.Join(err, hooksErr)
+	patience, hooksErr := p.outcomeHooks(ctx)
+	wait, err := p.release(ctx, p.job, p.version, hooksErr != nil || patience > 0)
+	return soonest(wait, patience), errors.Join(err, hooksErr)
 }
 
-// outcomeHooks runs the hooks of the outcome, and records what became of all hooks since.
-func (p *pass) outcomeHooks(ctx context.Context) error {
+// outcomeHooks runs the hooks of the outcome, and records what became of all hooks since. It returns how long the first
+// one is still waited for; zero if none is.
+func (p *pass) outcomeHooks(ctx context.Context) (time.Duration, error) {
 	engine := p.hooks(p.persist)
 	engine.Deadline = p.now.Add(p.job.Spec.Config.UpgradeTimeout.Or(v1beta1.DefaultUpgradeTimeout))
 	err := errors.Join(engine.Refresh(ctx), engine.Abandon(ctx))
@@ -71,8 +72,11 @@ func (p *pass) outcomeHooks(ctx context.Context) error {
 		_, emitErr := engine.Emit(ctx, e)
 		err = errors.Join(err, emitErr)
 	}
+	if hooks.HasRun(p.job, v1beta1.HookEventCreate) && !lifecycle.Started(p.job) {
+		lifecycle.SetCreateHooks(p.job, engine.Progress(hooks.Event{Name: v1beta1.HookEventCreate}), p.now)
+	}
 	_, writeErr := p.record(ctx)
-	return errors.Join(err, writeErr)
+	return engine.Patience(), errors.Join(err, writeErr)
 }
 
 // outcomeEvents are the events of a job that has ended.

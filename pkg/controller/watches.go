@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	configv1 "github.com/openshift/api/config/v1"
-	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -19,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
-	"github.com/appuio/managed-upgrade-operator/pkg/hooks"
 	"github.com/appuio/managed-upgrade-operator/pkg/openshift"
 )
 
@@ -32,19 +30,14 @@ func SetupCache(ctx context.Context, c cache.Cache) error {
 	if _, err := c.GetInformer(ctx, openshift.MachineConfigMetadata(), cache.BlockUntilSynced(false)); err != nil {
 		return fmt.Errorf("cache MachineConfigs: %w", err)
 	}
-	if err := c.IndexField(ctx, &v1beta1.UpgradeJob{}, ownerIndex, ownerUID); err != nil {
+	err := c.IndexField(ctx, &v1beta1.UpgradeJob{}, ownerIndex, func(o client.Object) []string {
+		if owner := metav1.GetControllerOf(o); owner != nil {
+			return []string{string(owner.UID)}
+		}
+		return nil
+	})
+	if err != nil {
 		return fmt.Errorf("index UpgradeJobs by owner: %w", err)
-	}
-	if err := c.IndexField(ctx, &batchv1.Job{}, hooks.OwnerIndex, ownerUID); err != nil {
-		return fmt.Errorf("index the Jobs of hooks by owner: %w", err)
-	}
-	return nil
-}
-
-// ownerUID is the UID of the object's controller.
-func ownerUID(o client.Object) []string {
-	if owner := metav1.GetControllerOf(o); owner != nil {
-		return []string{string(owner.UID)}
 	}
 	return nil
 }

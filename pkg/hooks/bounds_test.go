@@ -94,6 +94,8 @@ func TestEnvironmentOfABigJob(t *testing.T) {
 		},
 			[]string{"JOB.metadata.annotations.note.io/big"},
 			map[string]bool{"JOB_metadata_annotations_note_io_big": gone, "JOB_metadata_annotations_small": kept, "JOB_status_hookTracker_19_status": kept}},
+		{"JOB alone is too big", func(j *v1beta1.UpgradeJob) { withAnnotation("a.b", 33000)(j); withAnnotation("a-b", 33000)(j) }, // but one variable for both
+			[]string{"JOB.metadata.annotations.a-b", "JOB.metadata.annotations.a.b"}, map[string]bool{"JOB_status_steps_0_condition": kept}},
 		{"many big annotations", many, []string{"JOB.metadata.annotations"}, map[string]bool{"JOB_metadata_annotations_note_0": gone, "JOB_metadata_labels_my_var_io_info": kept}},
 		{"as many runs as there may be", withRuns(v1beta1.MaxHookRuns), []string{tracker}, map[string]bool{"JOB_status_hookTracker_0_status": gone, "JOB_status_steps_0_condition": kept}},
 		{"long messages", withConditions(60, 1024), []string{steps, messages},
@@ -148,6 +150,17 @@ func TestEnvironmentOfABigEvent(t *testing.T) {
 	}
 	if !strings.HasSuffix(got["EVENT_MESSAGE"], `..."`) {
 		t.Errorf("the message ends in %q, want a mark", got["EVENT_MESSAGE"][len(got["EVENT_MESSAGE"])-10:])
+	}
+}
+
+func TestEnvironmentLeavesTheCallersMetaAlone(t *testing.T) {
+	memory := make([]string, 4)
+	job := upgradeJob(withAnnotation("note", 262144), func(j *v1beta1.UpgradeJob) { j.Labels = map[string]string{"a.b": "1", "a-b": "2"} })
+	if _, err := hooks.Environment(hooks.Event{}, job, hooks.Meta{Truncated: memory[:0:2], Ambiguous: memory[2:2]}); err != nil {
+		t.Fatal(err)
+	}
+	if slices.ContainsFunc(memory, func(s string) bool { return s != "" }) {
+		t.Errorf("the caller's memory was written to: %q", memory)
 	}
 }
 

@@ -16,9 +16,6 @@ import (
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
 )
 
-// OwnerIndex finds the batch Jobs of hooks in the cache by the UID of the UpgradeJob that owns them.
-const OwnerIndex = "hookOwnerUID"
-
 // Engine runs the hooks of UpgradeJobs.
 type Engine struct {
 	// Client reads from the cache and writes.
@@ -67,7 +64,7 @@ func (p *Pass) Emit(ctx context.Context, event Event) (Progress, error) {
 	}
 	p.planAgain(event)
 	err := p.launch(ctx, event)
-	return p.progress(event), err
+	return p.Progress(event), err
 }
 
 // Plan settles which hooks of the event run, and records that in the status, without running them. Emit does the rest.
@@ -202,7 +199,8 @@ func HasRun(job *v1beta1.UpgradeJob, event v1beta1.HookEvent) bool {
 	return slices.ContainsFunc(job.Status.HookTracker, func(run v1beta1.HookRun) bool { return run.HookEvent == event })
 }
 
-func (p *Pass) progress(event Event) Progress {
+// Progress tells how far the hooks of the event are that run already.
+func (p *Pass) Progress(event Event) Progress {
 	progress := Progress{Event: event.Name, Aborted: p.noRoom}
 	latest := map[string]*v1beta1.HookRun{} // those that were run again count as they fare now
 	var order []string

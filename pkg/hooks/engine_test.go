@@ -228,6 +228,11 @@ func TestResults(t *testing.T) {
 			"it says too much", []*corev1.Pod{pod(strings.Repeat("x", 5000), 0, 1)},
 			func(w *world) { w.end(batchv1.JobFailed, limit) }, "backup Start Failed: " + strings.Repeat("x", 253) + "... (" + limit + ")", -time.Minute,
 		},
+		{
+			"what it says is not for terminals", []*corev1.Pod{pod("\x1b[31mno\nspace", 0, 1)},
+			func(w *world) { w.end(batchv1.JobFailed, limit) }, "backup Start Failed: [31mno space (" + limit + ")", -time.Minute,
+		},
+		{"it has failed, but a pod of it is on a node that is lost", nil, func(w *world) { w.end(batchv1.JobFailureTarget, limit) }, "backup Start Failed: " + limit, -time.Minute},
 		{"it is finished and its TTL deletes it", nil, func(w *world) { w.end(batchv1.JobComplete, ""); w.delete() }, "backup Start Succeeded: ", -time.Minute},
 		{"somebody deletes it before it is finished", nil, func(w *world) { w.delete() }, "backup Start Failed: Job %s was deleted before it finished.", 0},
 		{"somebody tears it out", nil, func(w *world) {
@@ -384,6 +389,52 @@ func TestJobsThatWereOrphanedAreLetGo(t *testing.T) {
 	w.must(engine.ReleaseAll(t.Context(), client.ObjectKey{Namespace: "ns", Name: "job"}))
 	if len(w.only().Finalizers) > 0 {
 		t.Error("the Job can never go")
+	}
+}
+
+// GitOps may delete a job and create it again while the operator is away.
+func TestJobsOfAnUpgradeJobThatWasReplacedAreLetGo(t *testing.T) {
+	w := newWorld(t, newJob("job"), newHook("a"))
+	w.mustEmit("job", start)
+	old := w.only().Name
+	w.must(w.store.Delete(t.Context(), w.job("job")))
+	replaced := newJob("job")
+	replaced.UID = "uid-of-another"
+	w.must(w.store.Create(t.Context(), replaced))
+	w.mustEmit("job", start)
+	for _, job := range w.jobs() {
+		if held := controllerutil.ContainsFinalizer(&job, v1beta1.HookJobFinalizer); held == (job.Name == old) {
+			t.Errorf("Job %s: held %v, want that of the old one let go, and that of the new one kept", job.Name, held)
+		}
+	}
+}
+
+// A Job that is suspended never ends.
+func TestTheResultOfAHookIsNotWaitedForForEver(t *testing.T) {
+	w := newWorld(t, newJob("job"), newHook("report", on(finish)))
+	w.mustEmit("job", finish)
+	patience := func() (left time.Duration) {
+		w.must(w.pass("job", func(p *hooks.Pass) error { left = p.Patience(); return nil }))
+		return left
+	}
+	w.now = begin.Add(48 * time.Hour)
+	w.mustEmit("job", finish)
+	if left := patience(); left != 24*time.Hour || !hooks.Unfinished(w.job("job")) {
+		t.Errorf("while the job goes on: got %s", left)
+	}
+	w.update("job", func(job *v1beta1.UpgradeJob) {
+		job.Status.CompletionTime = new(metav1.NewTime(begin.Add(47 * time.Hour)))
+	})
+	if left := patience(); left != 23*time.Hour {
+		t.Errorf("an hour after its end: got %s", left)
+	}
+	w.now = begin.Add(71 * time.Hour)
+	w.mustEmit("job", finish)
+	if left := patience(); left != 0 || hooks.Unfinished(w.job("job")) || len(w.told) != 1 || !strings.Contains(w.told[0], "did not finish within 24h") {
+		t.Errorf("a day after its end: got %s, told %v", left, w.told)
+	}
+	if job := w.only(); len(job.Finalizers) > 0 {
+		t.Error("the Job is not let go")
 	}
 }
 

@@ -200,6 +200,17 @@ func TestEnvironmentTellsWhatIsAmbiguous(t *testing.T) {
 	}
 }
 
+func TestEnvironmentNamesSomeOfWhatIsAmbiguous(t *testing.T) {
+	got := seen(t, hooks.Event{}, upgradeJob(func(j *v1beta1.UpgradeJob) {
+		for i := range 100 {
+			j.Labels[fmt.Sprint("a.", i)], j.Labels[fmt.Sprint("a-", i)] = "1", "2"
+		}
+	}), hooks.Meta{})
+	if told := metaOf(t, got).Ambiguous; len(told) != 16 {
+		t.Errorf("told are %d, want 16: %v", len(told), told)
+	}
+}
+
 func metaOf(t interface{ Fatal(...any) }, values map[string]string) hooks.Meta {
 	var meta hooks.Meta
 	if err := json.Unmarshal([]byte(values["META"]), &meta); err != nil {
@@ -254,6 +265,18 @@ func TestEnvironmentHasNoSecrets(t *testing.T) {
 	}
 	if job.Spec.Config.Notifications == nil || job.Status.Notifications == nil || len(job.Annotations) != 4 {
 		t.Error("the job itself was changed")
+	}
+}
+
+func TestEnvironmentHidesThatThereAreSecrets(t *testing.T) {
+	event := hooks.Event{Name: v1beta1.HookEventStart, Time: tuesday}
+	want := seen(t, event, upgradeJob(), hooks.Meta{})
+	got := seen(t, event, upgradeJob(func(j *v1beta1.UpgradeJob) {
+		j.Spec.Config.Notifications = []v1beta1.NotificationReceiver{{URL: "https://example.com/"}}
+		j.Annotations = map[string]string{corev1.LastAppliedConfigAnnotation: "{}"}
+	}), hooks.Meta{})
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("variables (-without +with secrets):\n%s", diff)
 	}
 }
 

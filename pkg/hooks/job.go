@@ -10,7 +10,9 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"time"
+	"unicode"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -155,6 +157,9 @@ func (p *Pass) judge(ctx context.Context, run *v1beta1.HookRun) error {
 func (p *Pass) follow(ctx context.Context, run *v1beta1.HookRun, job *batchv1.Job) {
 	run.Status = v1beta1.HookRunActive
 	completed, failed := condition(job, batchv1.JobComplete), condition(job, batchv1.JobFailed)
+	if failed == nil { // it comes only when the last pod is gone, which may never be on a node that is lost
+		failed = condition(job, batchv1.JobFailureTarget)
+	}
 	switch {
 	case completed != nil:
 		p.finish(run, v1beta1.HookRunSucceeded, "", completed.LastTransitionTime.Time)
@@ -166,7 +171,39 @@ func (p *Pass) follow(ctx context.Context, run *v1beta1.HookRun, job *batchv1.Jo
 		p.finish(run, v1beta1.HookRunFailed, message, failed.LastTransitionTime.Time)
 	case !job.DeletionTimestamp.IsZero(): // nobody runs its pods any more
 		p.finish(run, v1beta1.HookRunFailed, fmt.Sprintf("Job %s was deleted before it finished.", run.Job), job.DeletionTimestamp.Time)
+	case p.patience(run) == 0:
+		p.finish(run, v1beta1.HookRunFailed, fmt.Sprintf("Job %s did not finish within %s of the end of the UpgradeJob.", run.Job, endurance), p.Now)
 	}
+}
+
+// endurance is how long the result of a hook is waited for after its UpgradeJob has ended. Its Job has a deadline, but not
+// while it is suspended.
+const endurance = 24 * time.Hour
+
+// patience is how long the result of the run is still waited for; zero if it is not any more. While the UpgradeJob has
+// not ended its own deadline is the bound.
+func (p *Pass) patience(run *v1beta1.HookRun) time.Duration {
+	from := run.StartTime.Time
+	switch completed := p.Job.Status.CompletionTime; {
+	case completed == nil:
+		return endurance
+	case completed.After(from):
+		from = completed.Time
+	}
+	return max(from.Add(endurance).Sub(p.Now), 0)
+}
+
+// Patience is how long at most the first of the runs that have not finished is still waited for; zero if there is none.
+func (p *Pass) Patience() time.Duration {
+	var first time.Duration
+	for i := range p.Job.Status.HookTracker {
+		if run := &p.Job.Status.HookTracker[i]; !run.Status.Finished() {
+			if left := max(p.patience(run), time.Millisecond); first == 0 || left < first {
+				first = left
+			}
+		}
+	}
+	return first
 }
 
 func condition(job *batchv1.Job, conditionType batchv1.JobConditionType) *batchv1.JobCondition {
@@ -181,7 +218,7 @@ func condition(job *batchv1.Job, conditionType batchv1.JobConditionType) *batchv
 // Bound of what is read and recorded of a hook's message.
 const (
 	maxPods          = 20
-	maxMessageLength = 512
+	maxMessageLength = 384
 )
 
 // lastWords returns the termination message of the pod that failed last; empty if there is none. A hook tells by it why
@@ -206,7 +243,13 @@ func (p *Pass) lastWords(ctx context.Context, job *batchv1.Job) string {
 			}
 		}
 	}
-	return v1beta1.Truncate(words, maxMessageLength/2)
+	printable := strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return ' ' // a terminal shows it
+	}, words)
+	return v1beta1.Truncate(strings.TrimSpace(printable), maxMessageLength*2/3)
 }
 
 // finish records the end of a run.
@@ -217,60 +260,63 @@ func (p *Pass) finish(run *v1beta1.HookRun, status v1beta1.HookRunStatus, messag
 	p.Tell(*run)
 }
 
-// Release lets go of the Jobs whose results are recorded, by removing their finalizer. It is called when the status is
-// written.
+// Release lets go of the Jobs whose results are recorded, by removing their finalizer, and of those of an UpgradeJob of
+// the same name that is gone. It is called when the status is written.
 func (p *Pass) Release(ctx context.Context) error {
-	if len(p.Job.Status.HookTracker) == 0 {
-		return nil
-	}
-	jobs := &batchv1.JobList{}
-	if err := p.Client.List(ctx, jobs, client.InNamespace(p.Job.Namespace), client.MatchingFields{OwnerIndex: string(p.Job.UID)}); err != nil {
-		return fmt.Errorf("list the Jobs of hooks: %w", err)
+	jobs, err := p.jobsOf(ctx, p.Client, client.ObjectKeyFromObject(p.Job))
+	if err != nil {
+		return err
 	}
 	recorded := map[string]bool{}
 	for _, run := range p.Job.Status.HookTracker {
 		recorded[run.Job] = run.Status.Finished()
 	}
 	var errs []error
-	for i := range jobs.Items {
-		if job := &jobs.Items[i]; recorded[job.Name] {
+	for i := range jobs {
+		if job := &jobs[i]; recorded[job.Name] || !metav1.IsControlledBy(job, p.Job) {
 			errs = append(errs, p.release(ctx, job))
 		}
 	}
 	return errors.Join(errs...)
 }
 
+// jobsOf returns the Jobs of the hooks of an UpgradeJob. They are told by their annotation and not by their owner: who
+// deletes an UpgradeJob and orphans its Jobs takes that away.
+func (e *Engine) jobsOf(ctx context.Context, reader client.Reader, upgradeJob client.ObjectKey) ([]batchv1.Job, error) {
+	jobs := &batchv1.JobList{}
+	err := reader.List(ctx, jobs, client.InNamespace(upgradeJob.Namespace), client.MatchingLabels{v1beta1.HookUpgradeJobLabel: LabelValue(upgradeJob.Name)})
+	if err != nil {
+		return nil, fmt.Errorf("list the Jobs of the hooks of UpgradeJob %s: %w", upgradeJob.Name, err)
+	}
+	return slices.DeleteFunc(jobs.Items, func(job batchv1.Job) bool {
+		return job.Annotations[v1beta1.HookUpgradeJobLabel] != upgradeJob.Name || !controllerutil.ContainsFinalizer(&job, v1beta1.HookJobFinalizer)
+	}), nil
+}
+
 // ReleaseAll lets go of all Jobs of an UpgradeJob that goes, or is gone; the garbage collector deletes them.
 func (e *Engine) ReleaseAll(ctx context.Context, upgradeJob client.ObjectKey) error {
-	jobs := &batchv1.JobList{}
 	// The cache may not know of the last one yet, and who comes too late here leaves it for ever.
-	err := e.Live.List(ctx, jobs, client.InNamespace(upgradeJob.Namespace), client.MatchingLabels{v1beta1.HookUpgradeJobLabel: LabelValue(upgradeJob.Name)})
+	jobs, err := e.jobsOf(ctx, e.Live, upgradeJob)
 	if err != nil {
-		return fmt.Errorf("list the Jobs of hooks: %w", err)
+		return err
 	}
 	var errs []error
-	for i := range jobs.Items {
-		// Not by its owner: who deletes an UpgradeJob and orphans its Jobs takes that away.
-		if jobs.Items[i].Annotations[v1beta1.HookUpgradeJobLabel] == upgradeJob.Name {
-			errs = append(errs, e.release(ctx, &jobs.Items[i]))
-		}
+	for i := range jobs {
+		errs = append(errs, e.release(ctx, &jobs[i]))
 	}
 	return errors.Join(errs...)
 }
 
 // ReleaseOrphans lets go of the Jobs of an UpgradeJob that is gone: somebody took its finalizer away.
 func (e *Engine) ReleaseOrphans(ctx context.Context, upgradeJob client.ObjectKey) error {
-	jobs := &batchv1.JobList{}
-	err := e.Client.List(ctx, jobs, client.InNamespace(upgradeJob.Namespace), client.MatchingLabels{v1beta1.HookUpgradeJobLabel: LabelValue(upgradeJob.Name)})
-	if err != nil {
-		return fmt.Errorf("list the Jobs of hooks: %w", err)
-	}
-	if !slices.ContainsFunc(jobs.Items, func(job batchv1.Job) bool { return controllerutil.ContainsFinalizer(&job, v1beta1.HookJobFinalizer) }) {
-		return nil
-	}
-	err = e.Live.Get(ctx, upgradeJob, &v1beta1.UpgradeJob{}) // the cache may not know a new one yet
-	if !apierrors.IsNotFound(err) {
+	if jobs, err := e.jobsOf(ctx, e.Client, upgradeJob); err != nil || len(jobs) == 0 {
 		return err
+	}
+	switch err := e.Live.Get(ctx, upgradeJob, &v1beta1.UpgradeJob{}); { // the cache may not know a new one yet
+	case err == nil:
+		return nil
+	case !apierrors.IsNotFound(err):
+		return fmt.Errorf("get UpgradeJob %s, of which there are Jobs of hooks: %w", upgradeJob.Name, err)
 	}
 	return e.ReleaseAll(ctx, upgradeJob)
 }

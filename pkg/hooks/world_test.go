@@ -52,13 +52,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	}
 	w := &world{t: t, now: begin}
 	w.store = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
-		WithStatusSubresource(&v1beta1.UpgradeJob{}, &v1beta1.UpgradeJobHook{}, &batchv1.Job{}).
-		WithIndex(&batchv1.Job{}, hooks.OwnerIndex, func(o client.Object) []string {
-			if owner := metav1.GetControllerOf(o); owner != nil {
-				return []string{string(owner.UID)}
-			}
-			return nil
-		}).Build()
+		WithStatusSubresource(&v1beta1.UpgradeJob{}, &v1beta1.UpgradeJobHook{}, &batchv1.Job{}).Build()
 	return w
 }
 

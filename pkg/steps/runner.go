@@ -59,7 +59,6 @@ type Transition struct {
 // the status of the job, in memory. It is the only place where a verdict becomes status.
 func Run(ctx context.Context, list []Step, u *Upgrade) Result {
 	r := &recorder{upgrade: u, before: u.Job.Status.Blockers}
-	u.Job.Status.Blockers = nil
 	for i, step := range list {
 		verdict, err := r.run(ctx, step)
 		if err != nil {
@@ -85,6 +84,7 @@ func Run(ctx context.Context, list []Step, u *Upgrade) Result {
 			return r.result(Failed, verdict)
 		}
 	}
+	u.Job.Status.Blockers = nil
 	return r.result(Completed, Verdict{})
 }
 
@@ -226,7 +226,6 @@ func (r *recorder) undo(step Step) {
 func (r *recorder) broken(step Step, err error) Result {
 	err = fmt.Errorf("%s: %w", step.Condition(), err)
 	if apierrors.IsConflict(err) {
-		r.upgrade.Job.Status.Blockers = r.before
 		return Result{Outcome: Running, Err: err}
 	}
 	message := openshift.Describe(err)
