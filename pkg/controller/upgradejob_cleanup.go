@@ -38,9 +38,16 @@ func (r *UpgradeJobReconciler) release(ctx context.Context, job *v1beta1.Upgrade
 		return 0, nil // nothing is held: the finalizer is there before anything is taken
 	}
 	// Also a job that never started: the process may have ended between its lock and the record of its start.
-	if wait, err := r.giveBack(ctx, job, cv); wait > 0 || err != nil || keep {
-		return wait, err
+	if !r.gaveBack[job.UID] {
+		if wait, err := r.giveBack(ctx, job, cv); wait > 0 || err != nil {
+			return wait, err
+		}
 	}
+	if keep {
+		r.gaveBack[job.UID] = true // whoever looks whether a hook has ended need not do it again
+		return 0, nil
+	}
+	delete(r.gaveBack, job.UID)
 	base := job.DeepCopy()
 	controllerutil.RemoveFinalizer(job, v1beta1.UpgradeJobFinalizer)
 	err := r.Client.Patch(ctx, job, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))

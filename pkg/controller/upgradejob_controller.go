@@ -16,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -51,6 +52,9 @@ type UpgradeJobReconciler struct {
 	retry     *retrier
 	progress  *progress
 	freshness *freshness
+	// gaveBack has the jobs that have ended and given back what they held, and are kept for their hooks. It is used by
+	// one worker.
+	gaveBack map[types.UID]bool
 }
 
 // Reconcile does one pass over an UpgradeJob.
@@ -83,6 +87,7 @@ func (r *UpgradeJobReconciler) pass(ctx context.Context, job *v1beta1.UpgradeJob
 		return 0, err
 	}
 	p := r.begin(job)
+	delete(r.gaveBack, job.UID) // it may be resumed
 	r.progress.restore(job)
 	after, err := p.advance(ctx)
 	wait, writeErr := p.record(ctx)
@@ -315,6 +320,7 @@ func (r *UpgradeJobReconciler) SetupWithManager(mgr ctrl.Manager) error {
 	r.retry = newRetrier()
 	r.progress = newProgress()
 	r.freshness = newFreshness()
+	r.gaveBack = map[types.UID]bool{}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("upgradejob").
 		Owns(&batchv1.Job{}, builder.WithPredicates(hookJobTurned)).

@@ -125,9 +125,11 @@ func TestFaultAtEachCallWithHooks(t *testing.T) {
 		}
 	}
 	for i, call := range slices.Clone(clean.api.calls) {
-		for when, err := range map[string][2]error{
-			"breaks before its effect": {errBroken, nil}, "breaks after its effect": {nil, errBroken}, "conflicts": {errConflict, nil},
-		} {
+		read := strings.HasPrefix(call, "get ") || strings.HasPrefix(call, "list ")
+		for when, err := range map[string][2]error{"breaks before its effect": {errBroken, nil}, "breaks after its effect": {nil, errBroken}} {
+			if read && err[0] == nil {
+				continue // it has no effect
+			}
 			t.Run(fmt.Sprintf("call %d, %s, %s", i, call, when), func(t *testing.T) {
 				_, got := live(t, func(n int, _ string) (error, error) {
 					if n == i {

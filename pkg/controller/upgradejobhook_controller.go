@@ -145,9 +145,7 @@ func (r *UpgradeJobHookReconciler) follow(ctx context.Context, hook *v1beta1.Upg
 		return fmt.Errorf("list UpgradeJobs: %w", err)
 	}
 	hook.Status.LastResults = lastResults(hook, jobs.Items)
-	if claim := hook.Status.ClaimedBy; claim != nil && slices.ContainsFunc(jobs.Items, func(job v1beta1.UpgradeJob) bool {
-		return job.UID == claim.UID && hasNoUseFor(&job, hook.Name)
-	}) {
+	if hook.Status.ClaimedBy != nil && !isClaimed(hook, jobs.Items) {
 		hook.Status.ClaimedBy = nil
 	}
 	return nil
@@ -155,7 +153,7 @@ func (r *UpgradeJobHookReconciler) follow(ctx context.Context, hook *v1beta1.Upg
 
 func logClaim(ctx context.Context, base, hook *v1beta1.UpgradeJobHook) {
 	if claim := base.Status.ClaimedBy; claim != nil && hook.Status.ClaimedBy == nil {
-		log.FromContext(ctx).Info("The hook is for the next UpgradeJob: the one that it ran for was skipped", "job", claim.Name)
+		log.FromContext(ctx).Info("The hook is for the next UpgradeJob: the one that had claimed it was skipped, or deleted before the hook ran", "job", claim.Name)
 	}
 }
 

@@ -72,6 +72,20 @@ func compareResults(a, b v1beta1.HookResult) int {
 	)
 }
 
+// isClaimed tells whether the job that has claimed the hook needs it, or has had it. One that was deleted has if the hook
+// ran for it at more than its creation.
+func isClaimed(hook *v1beta1.UpgradeJobHook, jobs []v1beta1.UpgradeJob) bool {
+	claim := hook.Status.ClaimedBy
+	for i := range jobs {
+		if jobs[i].UID == claim.UID {
+			return !hasNoUseFor(&jobs[i], hook.Name)
+		}
+	}
+	return slices.ContainsFunc(hook.Status.LastResults, func(r v1beta1.HookResult) bool {
+		return r.UpgradeJob == claim.Name && r.Event != v1beta1.HookEventCreate && r.Job != ""
+	})
+}
+
 // hasNoUseFor tells whether a job that has claimed a hook can do without: it was skipped, and nothing of the hook runs for
 // it any more.
 func hasNoUseFor(job *v1beta1.UpgradeJob, hook string) bool {
@@ -92,7 +106,6 @@ var hookRunsTurned = predicate.Funcs{
 		before, after := e.ObjectOld.(*v1beta1.UpgradeJob), e.ObjectNew.(*v1beta1.UpgradeJob)
 		return !apiequality.Semantic.DeepEqual(before.Status.HookTracker, after.Status.HookTracker) || wasLetGo(before) != wasLetGo(after)
 	},
-	DeleteFunc: func(event.DeleteEvent) bool { return false },
 }
 
 // hookClaimed passes a hook that was claimed: its job may have been skipped before this cache knew of the claim.

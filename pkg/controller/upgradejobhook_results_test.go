@@ -152,8 +152,8 @@ func TestHookIsGivenFree(t *testing.T) {
 		{"the job runs", with(withPhase(v1beta1.PhaseActive)), false},
 		{"the job succeeded", with(withPhase(v1beta1.PhaseSucceeded)), false},
 		{"the job failed", with(withPhase(v1beta1.PhaseFailed)), false},
-		{"another job of the name", with(func(job *v1beta1.UpgradeJob) { job.UID = "other" }), false},
-		{"another job", newJob("other", skipped...), false},
+		{"the job is gone, and there is another one of its name", with(func(job *v1beta1.UpgradeJob) { job.UID = "other" }), true},
+		{"the job is gone", newJob("other", skipped...), true},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			hook := newHook("notify", ready, claimedBy("weekly", "weekly-uid"))
@@ -169,6 +169,29 @@ func TestHookIsGivenFree(t *testing.T) {
 				t.Errorf("a pass without news wrote %v", writes)
 			}
 		})
+	}
+}
+
+func TestHookOfAJobThatIsGone(t *testing.T) {
+	for _, tc := range []struct {
+		reason string
+		result v1beta1.HookResult
+		free   bool
+	}{
+		{"it ran for the job", v1beta1.HookResult{Event: "Start", UpgradeJob: "weekly", Job: "x"}, false},
+		{"it ran at the creation only", v1beta1.HookResult{Event: "Create", UpgradeJob: "weekly", Job: "x"}, true},
+		{"it could not run", v1beta1.HookResult{Event: "Start", UpgradeJob: "weekly"}, true},
+		{"it ran for another job", v1beta1.HookResult{Event: "Start", UpgradeJob: "other", Job: "x"}, true},
+	} {
+		hook := newHook("notify", ready, claimedBy("weekly", "weekly-uid"), func(h *v1beta1.UpgradeJobHook) {
+			h.Spec.Events = []v1beta1.HookEvent{"Start", "Create"}
+			h.Status.LastResults = []v1beta1.HookResult{tc.result}
+		})
+		w := newWorld(t, hook).register(plain())
+		w.reconcile(w.hookReconciler(), hook)
+		if got := get(w, hook).Status.ClaimedBy; (got == nil) != tc.free {
+			t.Errorf("%s: claimed by %v, want free: %t", tc.reason, got, tc.free)
+		}
 	}
 }
 
@@ -233,8 +256,8 @@ func TestHookRunsTurned(t *testing.T) {
 		{"the job failed and was let go", func(job *v1beta1.UpgradeJob) { job.Status.Phase, job.Finalizers = v1beta1.PhaseFailed, nil }, false},
 		{"a blocker", func(job *v1beta1.UpgradeJob) { job.Status.Blockers = []v1beta1.Blocker{{Code: "A"}} }, false},
 	})
-	if !hookRunsTurned.Create(event.CreateEvent{Object: base}) || hookRunsTurned.Delete(event.DeleteEvent{Object: base}) {
-		t.Error("want jobs that came, and none that went")
+	if !hookRunsTurned.Create(event.CreateEvent{Object: base}) || !hookRunsTurned.Delete(event.DeleteEvent{Object: base}) {
+		t.Error("want jobs that came, and those that went")
 	}
 }
 

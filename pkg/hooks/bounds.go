@@ -109,15 +109,19 @@ func removal(path ...string) func(map[string]any) []string {
 
 // remove takes a field out, and tells whether there was one. Objects that it leaves empty go too.
 func remove(fields map[string]any, path ...string) bool {
-	if len(path) == 1 {
-		_, ok := fields[path[0]]
-		delete(fields, path[0])
+	if len(path) == 0 {
+		return false
+	}
+	name, rest := path[0], path[1:]
+	if len(rest) == 0 {
+		_, ok := fields[name]
+		delete(fields, name)
 		return ok
 	}
-	child, _ := fields[path[0]].(map[string]any)
-	removed := remove(child, path[1:]...)
+	child, _ := fields[name].(map[string]any)
+	removed := remove(child, rest...)
 	if removed && len(child) == 0 {
-		delete(fields, path[0])
+		delete(fields, name)
 	}
 	return removed
 }

@@ -59,23 +59,21 @@ type Progress struct {
 // Emit sees to it that the hooks of the event run, and tells how far they are. Which hooks these are is settled when the
 // event is emitted for the first time with a hook that wants it: those that come later are too late. After an error it is to be called again.
 func (p *Pass) Emit(ctx context.Context, event Event) (Progress, error) {
-	if err := p.Plan(ctx, event); err != nil {
+	if _, err := p.Plan(ctx, event); err != nil {
 		return Progress{}, err
 	}
-	p.planAgain(event)
 	err := p.launch(ctx, event)
 	return p.Progress(event), err
 }
 
 // Plan settles which hooks of the event run, and records that in the status, without running them. Emit does the rest.
-func (p *Pass) Plan(ctx context.Context, event Event) error {
+func (p *Pass) Plan(ctx context.Context, event Event) (Progress, error) {
 	if len(p.runsOf(event)) > 0 {
-		return nil
+		p.planAgain(event)
+	} else if err := p.plan(ctx, event); err != nil {
+		return Progress{}, fmt.Errorf("hooks of %s: %w", event.Name, err)
 	}
-	if err := p.plan(ctx, event); err != nil {
-		return fmt.Errorf("hooks of %s: %w", event.Name, err)
-	}
-	return nil
+	return p.Progress(event), nil
 }
 
 // runsOf returns the runs of the event, with all keys that it has had.
@@ -101,15 +99,16 @@ func (p *Pass) plan(ctx context.Context, event Event) error {
 	return nil
 }
 
-// planAgain gives the hooks that have ended the job another chance when it is resumed: somebody has mended something.
-// Those that did what they had to are not run again.
+// planAgain gives the hooks that have ended the job another chance when it is resumed, because somebody has mended
+// something, and those whose Job was never created. Those that did what they had to are not run again.
 func (p *Pass) planAgain(event Event) {
 	latest := map[string]*v1beta1.HookRun{}
 	for _, run := range p.runsOf(event) {
 		latest[run.UpgradeJobHook] = run
 	}
 	for _, run := range p.runsOf(event) {
-		if latest[run.UpgradeJobHook] == run && aborts(run) && run.TrackingKey != event.key(p.Job) {
+		again := aborts(run) || (run.Status == v1beta1.HookRunFailed && run.Job == "")
+		if latest[run.UpgradeJobHook] == run && again && run.TrackingKey != event.key(p.Job) {
 			p.add(event, run.UpgradeJobHook, run.FailurePolicy)
 		}
 	}
@@ -126,7 +125,7 @@ func (p *Pass) add(event Event, hook string, policy v1beta1.HookFailurePolicy) {
 		p.Job.Status.HookTracker = append(p.Job.Status.HookTracker, run)
 		return
 	}
-	p.finish(&run, v1beta1.HookRunFailed, fmt.Sprintf("It was not run: an UpgradeJob has %d runs of hooks at most.", v1beta1.MaxHookRuns), p.Now)
+	p.refuse(&run, fmt.Sprintf("It was not run: an UpgradeJob has %d runs of hooks at most.", v1beta1.MaxHookRuns))
 	if aborts(&run) {
 		p.noRoom = &run
 	}

@@ -45,7 +45,7 @@ func (p *Pass) start(ctx context.Context, hook *v1beta1.UpgradeJobHook, run *v1b
 	case apierrors.IsForbidden(err) && p.Now.Sub(run.StartTime.Time) < forbiddenPatience:
 		return fmt.Errorf("create the Job of UpgradeJobHook %s: %w", run.UpgradeJobHook, err)
 	case apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err):
-		p.finish(run, v1beta1.HookRunFailed, "The Job could not be created: "+refusal(err), p.Now)
+		p.refuse(run, "The Job could not be created: "+refusal(err))
 	default:
 		return fmt.Errorf("create the Job of UpgradeJobHook %s: %w", run.UpgradeJobHook, err)
 	}
@@ -103,7 +103,7 @@ func (p *Pass) adopt(ctx context.Context, run *v1beta1.HookRun) error {
 	case err != nil:
 		return err
 	case !metav1.IsControlledBy(job, p.Job):
-		p.finish(run, v1beta1.HookRunFailed, fmt.Sprintf("The Job could not be created: somebody else has a Job of the name %s.", run.Job), p.Now)
+		p.refuse(run, fmt.Sprintf("The Job could not be created: somebody else has a Job of the name %s.", run.Job))
 		return nil
 	}
 	p.follow(ctx, run, job)
@@ -121,7 +121,7 @@ func (p *Pass) lost(ctx context.Context, run *v1beta1.HookRun, message string) e
 		p.follow(ctx, run, job)
 		return nil
 	}
-	p.finish(run, v1beta1.HookRunFailed, message, p.Now)
+	p.refuse(run, message)
 	return nil
 }
 
@@ -172,13 +172,18 @@ func (p *Pass) follow(ctx context.Context, run *v1beta1.HookRun, job *batchv1.Jo
 	case !job.DeletionTimestamp.IsZero(): // nobody runs its pods any more
 		p.finish(run, v1beta1.HookRunFailed, fmt.Sprintf("Job %s was deleted before it finished.", run.Job), job.DeletionTimestamp.Time)
 	case p.patience(run) == 0:
-		p.finish(run, v1beta1.HookRunFailed, fmt.Sprintf("Job %s did not finish within %s of the end of the UpgradeJob.", run.Job, endurance), p.Now)
+		p.finish(run, v1beta1.HookRunFailed, fmt.Sprintf("Job %s did not finish within %s of the end of the UpgradeJob.", run.Job, p.endurance()), p.Now)
 	}
 }
 
-// endurance is how long the result of a hook is waited for after its UpgradeJob has ended. Its Job has a deadline, but not
-// while it is suspended.
-const endurance = 24 * time.Hour
+// minEndurance is how long at least the result of a hook is waited for after its UpgradeJob has ended. Its Job has a
+// deadline, but not while it is suspended.
+const minEndurance = 24 * time.Hour
+
+// endurance is how long that is: longer than the deadline that a Job without one of its own gets.
+func (p *Pass) endurance() time.Duration {
+	return max(minEndurance, p.Job.Spec.Config.UpgradeTimeout.Or(v1beta1.DefaultUpgradeTimeout)+time.Hour)
+}
 
 // patience is how long the result of the run is still waited for; zero if it is not any more. While the UpgradeJob has
 // not ended its own deadline is the bound.
@@ -186,11 +191,11 @@ func (p *Pass) patience(run *v1beta1.HookRun) time.Duration {
 	from := run.StartTime.Time
 	switch completed := p.Job.Status.CompletionTime; {
 	case completed == nil:
-		return endurance
+		return p.endurance()
 	case completed.After(from):
 		from = completed.Time
 	}
-	return max(from.Add(endurance).Sub(p.Now), 0)
+	return max(from.Add(p.endurance()).Sub(p.Now), 0)
 }
 
 // Patience is how long at most the first of the runs that have not finished is still waited for; zero if there is none.
@@ -252,6 +257,12 @@ func (p *Pass) lastWords(ctx context.Context, job *batchv1.Job) string {
 	return v1beta1.Truncate(strings.TrimSpace(printable), maxMessageLength*2/3)
 }
 
+// refuse records that the Job of a run is never created.
+func (p *Pass) refuse(run *v1beta1.HookRun, message string) {
+	run.Job = ""
+	p.finish(run, v1beta1.HookRunFailed, message, p.Now)
+}
+
 // finish records the end of a run.
 func (p *Pass) finish(run *v1beta1.HookRun, status v1beta1.HookRunStatus, message string, at time.Time) {
 	run.Status = status
@@ -273,11 +284,23 @@ func (p *Pass) Release(ctx context.Context) error {
 	}
 	var errs []error
 	for i := range jobs {
-		if job := &jobs[i]; recorded[job.Name] || !metav1.IsControlledBy(job, p.Job) {
+		job := &jobs[i]
+		if !metav1.IsControlledBy(job, p.Job) && !p.isCurrent(ctx) {
+			continue
+		}
+		if recorded[job.Name] || !metav1.IsControlledBy(job, p.Job) {
 			errs = append(errs, p.release(ctx, job))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// isCurrent tells whether the UpgradeJob is still the one of its name: to one that was replaced the Jobs of its successor
+// look like those of a predecessor.
+func (p *Pass) isCurrent(ctx context.Context) bool {
+	live := &v1beta1.UpgradeJob{}
+	err := p.Live.Get(ctx, client.ObjectKeyFromObject(p.Job), live)
+	return err == nil && live.UID == p.Job.UID
 }
 
 // jobsOf returns the Jobs of the hooks of an UpgradeJob. They are told by their annotation and not by their owner: who

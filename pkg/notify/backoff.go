@@ -6,9 +6,9 @@ package notify
 import "time"
 
 const (
-	// MinBackoff and MaxBackoff bound the wait after a failed attempt, give or take jitter.
-	MinBackoff = time.Second
-	MaxBackoff = 5 * time.Minute
+	// minBackoff and maxBackoff bound the wait after a failed attempt, give or take jitter.
+	minBackoff = time.Second
+	maxBackoff = 5 * time.Minute
 	// jitter is the part of a wait that is left to chance, so that what failed together is not tried again together.
 	jitter = 0.2
 )
@@ -23,9 +23,9 @@ type Backoff struct {
 // Failed notes an attempt that failed now. The next one is due after the backoff, or after atLeast if that is longer.
 // chance is a random number in [0, 1).
 func (b *Backoff) Failed(now time.Time, atLeast time.Duration, chance float64) {
-	wait := MinBackoff << min(b.failures, 16)
+	wait := minBackoff << min(b.failures, 16)
 	b.failures++
-	wait = time.Duration(float64(min(wait, MaxBackoff)) * (1 - jitter + 2*jitter*chance))
+	wait = time.Duration(float64(min(wait, maxBackoff)) * (1 - jitter + 2*jitter*chance))
 	b.since, b.wait = now, max(wait, atLeast)
 }
 

@@ -42,8 +42,8 @@ func TestBackoffNeverOverflows(t *testing.T) {
 	for range 1000 {
 		b.Failed(now, 0, 0.5)
 	}
-	if left := b.Left(now); left != MaxBackoff {
-		t.Errorf("after 1000 failures the wait is %s, want %s", left, MaxBackoff)
+	if left := b.Left(now); left != maxBackoff {
+		t.Errorf("after 1000 failures the wait is %s, want %s", left, maxBackoff)
 	}
 }
 

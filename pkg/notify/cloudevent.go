@@ -20,7 +20,7 @@ type Data struct {
 	Cluster Cluster `json:"cluster"`
 	// Phase of the job after the transition.
 	Phase v1beta1.Phase `json:"phase,omitempty"`
-	// Condition that turned. For hooks: the name of the UpgradeJobHook.
+	// Condition that turned. For hooks: the event that they ran at.
 	Condition string `json:"condition,omitempty"`
 	// Reason is a word for why.
 	Reason string `json:"reason,omitempty"`
@@ -68,7 +68,7 @@ func NewEvent(job *v1beta1.UpgradeJob, n *v1beta1.Notice, clusterID string) (eve
 	e.SetType(v1beta1.NotificationTypePrefix + string(n.Type))
 	e.SetSource(path(job))
 	e.SetSubject(job.Name)
-	e.SetTime(n.Time.UTC())
+	e.SetTime(n.Time.Time)
 	e.SetExtension("sequence", fmt.Sprintf("%010d", n.Sequence)) // the extension orders by text
 	data := Data{
 		Job:         JobReference{Namespace: job.Namespace, Name: job.Name, UID: string(job.UID)},

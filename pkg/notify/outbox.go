@@ -79,7 +79,7 @@ func trim(job *v1beta1.UpgradeJob) []v1beta1.Notice {
 	outbox := job.Status.Notifications.Outbox
 	done := donePrefix(job)
 	drop := max(done-maxDelivered, len(outbox)-v1beta1.MaxNotices+1, 0)
-	return slices.Clone(outbox[drop:])
+	return outbox[drop:]
 }
 
 // donePrefix counts the oldest transitions of the outbox that every receiver is done with.

@@ -32,12 +32,13 @@ func TestSendDeliversTheEvent(t *testing.T) {
 		hook      *hook
 		target    Target
 		userAgent string
+		protocol  string
 	}{
-		{"http", plain, Target{URL: secretly(plain.URL)}, "managed-upgrade-operator"},
-		{"https", secure, Target{URL: secretly(secure.URL), Headers: headers, CA: secure.ca()}, "managed-upgrade-operator"},
-		{"HTTP/2", second, Target{URL: secretly(second.URL), Headers: headers, CA: second.ca()}, "managed-upgrade-operator"},
-		{"an URL from a file with a line break", plain, Target{URL: secretly(plain.URL) + "\n"}, "managed-upgrade-operator"},
-		{"a user agent of one's own", secure, Target{URL: secretly(secure.URL), Headers: map[string]string{"User-Agent": "me"}, CA: secure.ca()}, "me"},
+		{"http", plain, Target{URL: secretly(plain.URL)}, "managed-upgrade-operator", "HTTP/1.1"},
+		{"https", secure, Target{URL: secretly(secure.URL), Headers: headers, CA: secure.ca()}, "managed-upgrade-operator", "HTTP/1.1"},
+		{"HTTP/2", second, Target{URL: secretly(second.URL), Headers: headers, CA: second.ca()}, "managed-upgrade-operator", "HTTP/2.0"},
+		{"an URL from a file with a line break", plain, Target{URL: secretly(plain.URL) + "\n"}, "managed-upgrade-operator", "HTTP/1.1"},
+		{"a user agent of one's own", secure, Target{URL: secretly(secure.URL), Headers: map[string]string{"User-Agent": "me"}, CA: secure.ca()}, "me", "HTTP/1.1"},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			want := secretEvent(t)
@@ -46,8 +47,8 @@ func TestSendDeliversTheEvent(t *testing.T) {
 			}
 			requests := tc.hook.received()
 			got := requests[len(requests)-1]
-			if got.method != http.MethodPost || got.path != "/"+marker+"?token="+marker {
-				t.Errorf("the receiver got %s %s", got.method, got.path)
+			if got.protocol != tc.protocol || got.method != http.MethodPost || got.path != "/"+marker+"?token="+marker {
+				t.Errorf("the receiver got %s %s by %s", got.method, got.path, got.protocol)
 			}
 			if mediaType := got.header.Get("Content-Type"); mediaType != "application/cloudevents+json" {
 				t.Errorf("the content type is %q", mediaType)
@@ -116,8 +117,9 @@ func TestSendJudgesTheStatus(t *testing.T) {
 				}
 				return
 			}
-			failure := expectFailure(t, err, tc.want)
-			if failure.RetryAfter != tc.wait || failure.Denied != tc.denied {
+			expectFailure(t, err, tc.want)
+			var failure *Failure
+			if errors.As(err, &failure); failure.RetryAfter != tc.wait || failure.Denied != tc.denied {
 				t.Errorf("the failure says wait %s, denied %t, want %s, %t", failure.RetryAfter, failure.Denied, tc.wait, tc.denied)
 			}
 			if got := len(h.received()); got != 1 {
@@ -269,18 +271,25 @@ func TestSendKeepsConnections(t *testing.T) {
 func TestSendKeepsFewClients(t *testing.T) {
 	h := tlsHook(t, nil)
 	s := newSender()
-	for i := range 3 * maxClients {
-		ca := append(bytes.Repeat([]byte("\n"), i), h.ca()...)
+	send := func(ca []byte) {
+		t.Helper()
 		if err := s.Send(t.Context(), Target{URL: h.URL, CA: ca}, secretEvent(t)); err != nil {
 			t.Fatal(err)
 		}
+	}
+	inUse := append([]byte("# in use all the time\n"), h.ca()...)
+	send(inUse)
+	first := s.clients[string(inUse)]
+	for i := range 3 * maxClients {
+		send(append(bytes.Repeat([]byte("\n"), i), h.ca()...))
+		send(inUse)
 	}
 	if got := len(s.clients); got != maxClients {
 		t.Errorf("%d clients are kept, want %d", got, maxClients)
 	}
 	newest := append(bytes.Repeat([]byte("\n"), 3*maxClients-1), h.ca()...)
-	if s.clients[string(newest)] == nil {
-		t.Error("the newest client was dropped")
+	if s.clients[string(newest)] == nil || s.clients[string(inUse)] != first {
+		t.Error("the newest client was dropped, or the one that is in use all the time")
 	}
 }
 

@@ -4,7 +4,6 @@
 package steps
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -109,12 +108,14 @@ type recorder struct {
 	upgrade  *Upgrade
 	previous time.Time // when the step before the present one was done
 	before   []v1beta1.Blocker
+	begun    bool // the present step, in this pass, for the first time
 }
 
 // run runs a step, before it runs for the first time the hooks that hold it. The hooks of its completion are settled
 // before that is recorded: it may be the last time that anybody asks for them.
 func (r *recorder) run(ctx context.Context, step Step) (Verdict, error) {
 	u, condition := r.upgrade, step.Condition()
+	r.begun = false
 	if !u.Attempted(condition) {
 		held, err := hold(ctx, u, hooks.Event{
 			Name: v1beta1.HookEventStepStarted(condition), Reason: "StepStarted", Message: "Step " + condition + " is about to run.",
@@ -125,8 +126,12 @@ func (r *recorder) run(ctx context.Context, step Step) (Verdict, error) {
 	}
 	r.begin(step)
 	verdict, err := step.Run(ctx, u)
-	if err == nil && verdict.kind == kindDone && stepStatus(u.Job, condition).CompletionTime == nil && u.Hooks != nil {
-		err = u.Hooks.Plan(ctx, completion(step, verdict.message, u.Now))
+	if err != nil || verdict.kind != kindDone || stepStatus(u.Job, condition).CompletionTime != nil || u.Hooks == nil {
+		return verdict, err
+	}
+	progress, err := u.Hooks.Plan(ctx, r.completion(step))
+	if progress.Aborted != nil {
+		return Fail(v1beta1.ReasonHookFailed, HookAborted(*progress.Aborted)), nil
 	}
 	return verdict, err
 }
@@ -135,17 +140,21 @@ func (r *recorder) run(ctx context.Context, step Step) (Verdict, error) {
 // its own clock has stopped, and an upgrade that has commenced has.
 func (r *recorder) holdNext(ctx context.Context, step Step, rest []Step) (Result, bool) {
 	u := r.upgrade
+	r.begun = false // the next one has not
 	if !hooks.HasRun(u.Job, v1beta1.HookEventStepCompleted(step.Condition())) {
 		return Result{}, false
 	}
-	verdict, err := hold(ctx, u, completion(step, "", u.Now))
+	verdict, err := hold(ctx, u, r.completion(step))
 	switch {
 	case err == nil && verdict.kind == kindDone:
 		r.addNote(step, verdict.message)
 		return Result{}, false
 	case err != nil && len(rest) > 0:
 		return r.broken(rest[0], err), true
-	case err != nil:
+	case err != nil: // no condition is left to tell it
+		if !apierrors.IsConflict(err) {
+			r.block(errorBlockers(openshift.Describe(err)))
+		}
 		return Result{Outcome: Running, Err: err}, true
 	case len(rest) > 0:
 		r.notDone(rest[0], verdict)
@@ -157,11 +166,12 @@ func (r *recorder) holdNext(ctx context.Context, step Step, rest []Step) (Result
 }
 
 // completion is the event of a step that is done.
-func completion(step Step, message string, now time.Time) hooks.Event {
-	return hooks.Event{
-		Name: v1beta1.HookEventStepCompleted(step.Condition()), Time: now, Reason: v1beta1.ReasonCompleted,
-		Message: cmp.Or(message, "Step "+step.Condition()+" is done."),
+func (r *recorder) completion(step Step) hooks.Event {
+	event := hooks.Event{Name: v1beta1.HookEventStepCompleted(step.Condition()), Time: r.upgrade.Now, Reason: v1beta1.ReasonCompleted}
+	if c := meta.FindStatusCondition(r.upgrade.Job.Status.Conditions, step.Condition()); c != nil {
+		event.Message = c.Message
 	}
+	return event
 }
 
 // addNote adds to what is said of a step that is done how its hooks fared, once they have.
@@ -176,6 +186,7 @@ func (r *recorder) addNote(step Step, note string) {
 func (r *recorder) begin(step Step) {
 	status := &r.upgrade.Job.Status
 	s := stepStatus(r.upgrade.Job, step.Condition())
+	r.begun = s == nil
 	switch now := metav1.NewTime(r.upgrade.Now); {
 	case s == nil:
 		status.Steps = append(status.Steps, v1beta1.StepStatus{Condition: step.Condition(), StartTime: now, Attempts: 1})
@@ -230,23 +241,27 @@ func (r *recorder) broken(step Step, err error) Result {
 	}
 	message := openshift.Describe(err)
 	r.undo(step)
-	r.block([]v1beta1.Blocker{{
-		Code:       v1beta1.ReasonError,
-		Message:    message,
-		ClearsWhen: "the step runs without an error; it is tried again",
-	}})
+	r.block(errorBlockers(message))
 	r.record(v1beta1.StepNotDone(step.Condition(), v1beta1.ReasonError, message), v1beta1.NotificationStepFailed)
 	return Result{Outcome: Running, Reason: v1beta1.ReasonError, Message: message, Err: err}
 }
 
-// record sets the condition of a step. A step that has no condition yet and is not done at once has started.
+func errorBlockers(message string) []v1beta1.Blocker {
+	return []v1beta1.Blocker{{
+		Code:       v1beta1.ReasonError,
+		Message:    message,
+		ClearsWhen: "the step runs without an error; it is tried again",
+	}}
+}
+
+// record sets the condition of a step. A step that has begun and is not done at once has started.
 func (r *recorder) record(c metav1.Condition, kind v1beta1.NotificationType) {
 	status := &r.upgrade.Job.Status
 	c.LastTransitionTime = metav1.NewTime(r.upgrade.Now)
 	c.ObservedGeneration = r.upgrade.Job.Generation
 	existing := meta.FindStatusCondition(status.Conditions, c.Type)
 	turned := existing == nil || existing.Status != c.Status || existing.Reason != c.Reason
-	if existing == nil && kind == v1beta1.NotificationStepWaiting {
+	if r.begun && kind == v1beta1.NotificationStepWaiting {
 		kind = v1beta1.NotificationStepStarted
 	}
 	meta.SetStatusCondition(&status.Conditions, c)

@@ -58,6 +58,12 @@ func (c *ControlPlane) apiServerArgs() []string {
 		// it: without leave to update an owner's finalizers nobody may set a
 		// blockOwnerDeletion reference to it.
 		"--enable-admission-plugins=OwnerReferencesPermissionEnforcement",
+		// As in OpenShift, where other means decide who may run privileged containers.
+		"--allow-privileged",
+		// MutatingAdmissionPolicies, by which the simulated OpenShift does to pods
+		// what its own admission plugins would, are off by default before 1.36.
+		"--feature-gates=MutatingAdmissionPolicy=true",
+		"--runtime-config=admissionregistration.k8s.io/v1beta1=true",
 	}
 	if c.options.Audit {
 		args = append(args,

@@ -29,6 +29,7 @@ type demo struct {
 	simulator chan error
 	observer  *observer
 	trouble   trouble
+	audience  audience
 }
 
 // errInterrupted says that somebody ended the demo before the upgrade had ended.
@@ -82,6 +83,9 @@ func (d *demo) stop() {
 	if d.operator != nil {
 		d.operator.Kill()
 	}
+	if d.audience.receiver != nil {
+		d.audience.receiver.Close()
+	}
 	if d.env != nil {
 		_ = d.env.Stop() // its folder may be in use by a kubectl of the user
 	}
@@ -116,6 +120,9 @@ func (d *demo) upgrade(ctx context.Context, timeout time.Duration) error {
 	if err := d.cause(ctx); err != nil {
 		return err
 	}
+	if err := d.invite(ctx); err != nil {
+		return err
+	}
 	a, err := appoint(time.Now())
 	if err != nil {
 		return err
@@ -132,7 +139,11 @@ func (d *demo) upgrade(ctx context.Context, timeout time.Duration) error {
 	if last.job == nil || ctx.Err() != nil {
 		return err
 	}
-	d.describe(ctx, last.job.Name)
+	if err == nil {
+		err = d.hearOut(ctx)
+	}
+	d.kubectl(ctx, "get", "jobs.batch")
+	d.kubectl(ctx, "describe", "upgradejob", last.job.Name)
 	d.print("Summary\n" + times.summary(last.job) + d.usage())
 	return err
 }
@@ -153,6 +164,7 @@ func (d *demo) follow(ctx context.Context, timeout time.Duration, r *reporter, t
 		r.report(s, now)
 		times.take(s, now)
 		d.mend(s, now)
+		d.hear()
 		switch {
 		case s.job != nil && s.job.Status.Phase.Finished() && len(s.job.Finalizers) == 0:
 			return s, failure(s.job)
@@ -177,14 +189,14 @@ func (d *demo) follow(ctx context.Context, timeout time.Duration, r *reporter, t
 	}
 }
 
-// describe shows the job as administrators look at it.
-func (d *demo) describe(ctx context.Context, job string) {
-	args := []string{"--namespace", environment.Namespace, "describe", "upgradejob", job}
+// kubectl shows what administrators see.
+func (d *demo) kubectl(ctx context.Context, args ...string) {
+	args = append([]string{"--namespace", environment.Namespace}, args...)
 	cmd := exec.CommandContext(ctx, d.env.Kubectl(), append([]string{"--kubeconfig", d.env.Kubeconfig()}, args...)...)
 	out, err := cmd.CombinedOutput()
 	d.print("$ kubectl " + strings.Join(args, " ") + "\n" + string(out))
 	if err != nil {
-		d.say("demo", bad, "kubectl describe: "+err.Error())
+		d.say("demo", bad, "kubectl: "+err.Error())
 	}
 }
 

@@ -27,14 +27,16 @@ const usage = `Shows a whole upgrade, from the maintenance window to the last wo
 It starts a Kubernetes control plane, a Prometheus and an Alertmanager, simulates
 an OpenShift 4.18.1 cluster of 3 masters and 6 workers that is offered 4.18.2,
 runs the operator as a process of its own with the permissions of deploy/, and
-applies an UpgradeConfig that is due in about a minute. A critical alert fires,
-and holds the upgrade up until it is mended. It tells what happens, a line for
-each change:
+applies an UpgradeConfig that is due in about a minute. A hook backs something up
+first, a critical alert holds the upgrade up until it is mended, and a webhook is
+told of every turn. It tells what happens, a line for each change:
 
   demo      what the demo itself does
   config    the UpgradeConfig: when the next job is created, and why none is
   job       the UpgradeJob: its version, its window, what it waits for
   step      a step of the upgrade
+  hook      a hook's Job
+  webhook   a CloudEvent that the webhook received
   cluster   how far the cluster is
 
 It takes about two and a half minutes, and listens on 127.0.0.1 only. When it ends, also by

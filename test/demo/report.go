@@ -25,6 +25,7 @@ type reporter struct {
 	location *time.Location
 
 	conditions map[string]string // what was said of each condition, by object and type
+	hooks      map[string]v1beta1.HookRunStatus
 	seenJob    string
 	blockers   string
 	progress   string
@@ -32,7 +33,7 @@ type reporter struct {
 }
 
 func newReporter(say func(subject string, st style, text string), location *time.Location) *reporter {
-	return &reporter{say: say, location: location, conditions: map[string]string{}}
+	return &reporter{say: say, location: location, conditions: map[string]string{}, hooks: map[string]v1beta1.HookRunStatus{}}
 }
 
 // report says what is new in s.
@@ -44,6 +45,7 @@ func (r *reporter) report(s sight, now time.Time) {
 		return
 	}
 	r.job(s.job, now)
+	r.hookRuns(s.job)
 	r.cluster(s, now)
 	r.waitsFor(s.job)
 	r.outcome(s.job)
@@ -91,6 +93,21 @@ func (r *reporter) job(job *v1beta1.UpgradeJob, now time.Time) {
 			st = good
 		}
 		r.say(subject, st, describe(c))
+	}
+}
+
+// hookRuns says how the hooks of the job fare.
+func (r *reporter) hookRuns(job *v1beta1.UpgradeJob) {
+	for i := range job.Status.HookTracker {
+		run := &job.Status.HookTracker[i]
+		if key := fmt.Sprint(run.HookEvent, run.TrackingKey, run.UpgradeJobHook); r.hooks[key] != run.Status {
+			r.hooks[key] = run.Status
+			text, st := fmt.Sprintf("%s at %s: %s, Job %s", run.UpgradeJobHook, run.HookEvent, run.Status, run.Job), plain
+			if run.Status == v1beta1.HookRunFailed {
+				text, st = text+": "+run.Message, bad
+			}
+			r.say("hook", st, text)
+		}
 	}
 }
 

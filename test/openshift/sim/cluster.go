@@ -27,16 +27,16 @@ type cluster struct {
 // listener is told that something changed; a full channel has been told.
 type listener struct {
 	changed chan struct{}
-	// workers says whether worker nodes are of interest.
-	workers bool
+	// wants says whether an object is of interest; nil stands for the scenario.
+	wants func(client.Object) bool
 }
 
 func newCluster() *cluster { return &cluster{view: newView()} }
 
-// listen returns a channel that receives after changes, those of worker nodes
-// included or not. It must be called before the cluster is fed.
-func (c *cluster) listen(workers bool) <-chan struct{} {
-	l := listener{changed: make(chan struct{}, 1), workers: workers}
+// listen returns a channel that receives after changes of the objects that it
+// wants. It must be called before the cluster is fed.
+func (c *cluster) listen(wants func(client.Object) bool) <-chan struct{} {
+	l := listener{changed: make(chan struct{}, 1), wants: wants}
 	c.listeners = append(c.listeners, l)
 	return l.changed
 }
@@ -44,7 +44,7 @@ func (c *cluster) listen(workers bool) <-chan struct{} {
 // tell wakes the listeners; obj is what changed, nil for the scenario.
 func (c *cluster) tell(obj client.Object) {
 	for _, l := range c.listeners {
-		if !l.workers && isWorker(obj) {
+		if !l.wants(obj) {
 			continue
 		}
 		select {
@@ -98,15 +98,15 @@ func (c *cluster) forget(obj client.Object) {
 
 // replace takes a complete list over: objects of the kind that are not in it are gone.
 func (c *cluster) replace(kind client.Object, list []client.Object) {
-	listed := make(map[string]bool, len(list))
+	listed := make(map[client.ObjectKey]bool, len(list))
 	for _, obj := range list {
-		listed[obj.GetName()] = true
+		listed[client.ObjectKeyFromObject(obj)] = true
 		c.observe(obj)
 	}
 	var gone []client.Object
 	c.read(func(v *view) {
 		for _, have := range v.all(kind) {
-			if !listed[have.GetName()] {
+			if !listed[client.ObjectKeyFromObject(have)] {
 				gone = append(gone, have)
 			}
 		}
@@ -132,11 +132,13 @@ func (v *view) all(kind client.Object) []client.Object {
 		objects = listed(v.configs)
 	case *corev1.Node:
 		objects = listed(v.nodes)
+	case *corev1.Pod:
+		objects = listed(v.jobPods)
 	}
 	return objects
 }
 
-func listed[T client.Object](objects map[string]T) []client.Object {
+func listed[K comparable, T client.Object](objects map[K]T) []client.Object {
 	list := make([]client.Object, 0, len(objects))
 	for _, obj := range objects {
 		list = append(list, obj)
@@ -146,7 +148,9 @@ func listed[T client.Object](objects map[string]T) []client.Object {
 
 // feed is the store that a reflector fills; it passes the objects of one kind on.
 type feed struct {
-	kind    client.Object
+	kind client.Object
+	// wanted says which objects there are at all; nil is for all of them.
+	wanted  func(client.Object) bool
 	observe func(client.Object)
 	forget  func(client.Object)
 	replace func(kind client.Object, list []client.Object)
@@ -170,6 +174,10 @@ func (f *feed) take(obj any, to func(client.Object)) error {
 	o, ok := obj.(client.Object)
 	if !ok {
 		return fmt.Errorf("watch answered with a %T", obj)
+	}
+	if f.wanted != nil && !f.wanted(o) {
+		f.forget(o) // It may have been wanted before.
+		return nil
 	}
 	o.SetManagedFields(nil)
 	to(o)

@@ -9,6 +9,10 @@
 // the MachineConfigPools, and writes the status that real clusters write, in
 // the same order. Nothing runs on its nodes and no image is pulled.
 //
+// The pods of batch Jobs, and of nobody else, seem to run: how they end is told
+// by their annotations (AnnotationOutcome and others), and what they were started
+// with stands in an annotation afterwards (RanIn).
+//
 // Install prepares the API server (CRDs and objects of a cluster with a
 // completed installation), Run plays the controllers until its context ends,
 // and Update changes the Scenario while it runs. The scenario is kept in the

@@ -24,9 +24,12 @@ import (
 // Install makes the API server look like a cluster whose installation of
 // s.Version is complete: CRDs, namespaces, the ClusterVersion, ClusterOperators,
 // MachineConfigPools with their rendered MachineConfigs, Nodes, and the scenario
-// itself. Objects of an earlier installation are replaced; Run must not be
-// running then. A node lifecycle controller must not run on the API server, as
-// it would miss the nodes' heartbeats.
+// itself. Pods are admitted as by OpenShift's constraints restricted-v2, if the
+// API server serves MutatingAdmissionPolicies.
+//
+// Objects of an earlier installation are replaced; Run must not be running then.
+// A node lifecycle controller must not run on the API server, as it would miss
+// the nodes' heartbeats.
 func Install(ctx context.Context, cfg *rest.Config, s Scenario) error {
 	if err := s.Validate(); err != nil {
 		return err
@@ -40,7 +43,7 @@ func Install(ctx context.Context, cfg *rest.Config, s Scenario) error {
 	}
 	i := &installation{client: c, scenario: &s, now: time.Now()}
 	for _, step := range []func(context.Context) error{
-		i.clear, i.namespaces, i.clusterVersion, i.clusterOperators, i.pools, i.nodes, i.poolStatuses, i.configMap,
+		i.clear, i.namespaces, i.securityContextConstraints, i.clusterVersion, i.clusterOperators, i.pools, i.nodes, i.poolStatuses, i.configMap,
 	} {
 		if err := step(ctx); err != nil {
 			return fmt.Errorf("install simulated OpenShift: %w", err)

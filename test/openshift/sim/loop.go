@@ -12,6 +12,7 @@ import (
 	configv1 "github.com/openshift/api/config/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"golang.org/x/sync/errgroup"
@@ -42,9 +43,9 @@ type loop struct {
 	watch   *stopwatch
 }
 
-// loop builds a loop; workers says whether its plans look at worker nodes.
-func (r *runner) loop(name string, workers bool, plans ...plan) *loop {
-	return &loop{runner: r, name: name, plans: plans, changed: r.cluster.listen(workers), watch: newStopwatch()}
+// loop builds a loop; wants says which objects its plans look at.
+func (r *runner) loop(name string, wants func(client.Object) bool, plans ...plan) *loop {
+	return &loop{runner: r, name: name, plans: plans, changed: r.cluster.listen(wants), watch: newStopwatch()}
 }
 
 // run works until ctx ends. It sleeps until an object changes or a time has passed.
@@ -136,6 +137,10 @@ func (l *loop) apply(ctx context.Context, c change) error {
 	switch {
 	case c.part == created:
 		err = l.client.Create(ctx, c.after)
+	case c.part == bound:
+		err = l.bind(ctx, c.after)
+	case c.part == deleted:
+		err = l.client.Delete(ctx, c.after, client.GracePeriodSeconds(0), client.Preconditions{UID: new(c.after.GetUID())})
 	case c.part == status && whole(c.after):
 		err = l.client.Status().Update(ctx, c.after)
 	case c.part == status:
@@ -148,9 +153,29 @@ func (l *loop) apply(ctx context.Context, c change) error {
 	if err != nil {
 		return fmt.Errorf("write %T %s: %w", c.after, c.after.GetName(), err)
 	}
+	if c.part == deleted {
+		l.cluster.forget(c.after) // The watch brings it again if its finalizers keep it.
+		return nil
+	}
 	c.after.SetManagedFields(nil)
 	l.cluster.observe(c.after)
 	return nil
+}
+
+// bind binds a pod to the node in its spec, and reads what became of it.
+func (l *loop) bind(ctx context.Context, obj client.Object) error {
+	pod, ok := obj.(*corev1.Pod)
+	if !ok {
+		return fmt.Errorf("bind a %T: only pods can be bound", obj)
+	}
+	binding := &corev1.Binding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID},
+		Target:     corev1.ObjectReference{Kind: "Node", Name: pod.Spec.NodeName},
+	}
+	if err := l.client.SubResource("binding").Create(ctx, pod, binding); err != nil {
+		return err
+	}
+	return l.client.Get(ctx, client.ObjectKeyFromObject(pod), pod)
 }
 
 // printer keeps lines apart.

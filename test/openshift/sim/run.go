@@ -50,8 +50,9 @@ func Run(ctx context.Context, cfg *rest.Config, options ...Option) error {
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	loops := []*loop{
-		r.loop("CVO", false, planOperators, planVersion),
-		r.loop("MCO", true, planPools, planNodes),
+		r.loop("CVO", func(obj client.Object) bool { return !isPod(obj) && !isWorker(obj) }, planOperators, planVersion),
+		r.loop("MCO", func(obj client.Object) bool { return !isPod(obj) }, planPools, planNodes),
+		r.loop("kubelet", func(obj client.Object) bool { return isPod(obj) || isVersion(obj) }, planPods),
 	}
 	synced := r.watchAll(ctx, group)
 	group.Go(func() error {

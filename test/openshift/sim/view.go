@@ -24,6 +24,8 @@ type view struct {
 	nodes     map[string]*corev1.Node
 	// masters are those of the nodes that run the control plane.
 	masters map[string]*corev1.Node
+	// jobPods are the pods of batch Jobs.
+	jobPods map[client.ObjectKey]*corev1.Pod
 }
 
 func newView() *view {
@@ -33,6 +35,7 @@ func newView() *view {
 		configs:   map[string]*mcfgv1.MachineConfig{},
 		nodes:     map[string]*corev1.Node{},
 		masters:   map[string]*corev1.Node{},
+		jobPods:   map[client.ObjectKey]*corev1.Pod{},
 	}
 }
 
@@ -44,20 +47,22 @@ func (v *view) get(obj client.Object) client.Object {
 			return v.version
 		}
 	case *configv1.ClusterOperator:
-		return found(v.operators, obj)
+		return found(v.operators, obj.GetName())
 	case *mcfgv1.MachineConfigPool:
-		return found(v.pools, obj)
+		return found(v.pools, obj.GetName())
 	case *mcfgv1.MachineConfig:
-		return found(v.configs, obj)
+		return found(v.configs, obj.GetName())
 	case *corev1.Node:
-		return found(v.nodes, obj)
+		return found(v.nodes, obj.GetName())
+	case *corev1.Pod:
+		return found(v.jobPods, client.ObjectKeyFromObject(obj))
 	}
 	return nil
 }
 
 // found avoids a non-nil interface around a nil pointer.
-func found[T client.Object](objects map[string]T, obj client.Object) client.Object {
-	if have, ok := objects[obj.GetName()]; ok {
+func found[K comparable, T client.Object](objects map[K]T, key K) client.Object {
+	if have, ok := objects[key]; ok {
 		return have
 	}
 	return nil
@@ -81,6 +86,8 @@ func (v *view) put(obj client.Object) {
 		if isMaster(o) {
 			v.masters[o.Name] = o
 		}
+	case *corev1.Pod:
+		v.jobPods[client.ObjectKeyFromObject(o)] = o
 	}
 }
 
@@ -100,6 +107,8 @@ func (v *view) remove(obj client.Object) {
 	case *corev1.Node:
 		delete(v.nodes, o.Name)
 		delete(v.masters, o.Name)
+	case *corev1.Pod:
+		delete(v.jobPods, client.ObjectKeyFromObject(o))
 	}
 }
 
@@ -128,6 +137,18 @@ func isMaster(obj client.Object) bool {
 	return master
 }
 
+// isVersion reports whether obj is a ClusterVersion, without which nothing is played.
+func isVersion(obj client.Object) bool {
+	_, version := obj.(*configv1.ClusterVersion)
+	return version
+}
+
+// isPod reports whether obj is a pod.
+func isPod(obj client.Object) bool {
+	_, pod := obj.(*corev1.Pod)
+	return pod
+}
+
 // isWorker reports whether obj is any other node. There may be thousands.
 func isWorker(obj client.Object) bool {
 	_, node := obj.(*corev1.Node)
@@ -141,6 +162,8 @@ const (
 	spec part = iota // everything but the status
 	status
 	created
+	bound   // a pod to its node
+	deleted // at once
 )
 
 // change is a write that a controller wants: before becomes after.

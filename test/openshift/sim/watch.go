@@ -25,16 +25,18 @@ func (r *runner) watchAll(ctx context.Context, group *errgroup.Group) []<-chan s
 	var synced []<-chan struct{}
 	for _, kind := range []struct {
 		object client.Object
+		wanted func(client.Object) bool // nil: all
 		list   func() client.ObjectList
 	}{
-		{&configv1.ClusterVersion{}, func() client.ObjectList { return &configv1.ClusterVersionList{} }},
-		{&configv1.ClusterOperator{}, func() client.ObjectList { return &configv1.ClusterOperatorList{} }},
-		{&mcfgv1.MachineConfigPool{}, func() client.ObjectList { return &mcfgv1.MachineConfigPoolList{} }},
-		{&mcfgv1.MachineConfig{}, func() client.ObjectList { return &mcfgv1.MachineConfigList{} }},
-		{&corev1.Node{}, func() client.ObjectList { return &corev1.NodeList{} }},
+		{&configv1.ClusterVersion{}, nil, func() client.ObjectList { return &configv1.ClusterVersionList{} }},
+		{&configv1.ClusterOperator{}, nil, func() client.ObjectList { return &configv1.ClusterOperatorList{} }},
+		{&mcfgv1.MachineConfigPool{}, nil, func() client.ObjectList { return &mcfgv1.MachineConfigPoolList{} }},
+		{&mcfgv1.MachineConfig{}, nil, func() client.ObjectList { return &mcfgv1.MachineConfigList{} }},
+		{&corev1.Node{}, nil, func() client.ObjectList { return &corev1.NodeList{} }},
+		{&corev1.Pod{}, ownedByJob, func() client.ObjectList { return &corev1.PodList{} }},
 	} {
 		f := &feed{
-			kind: kind.object, synced: make(chan struct{}),
+			kind: kind.object, wanted: kind.wanted, synced: make(chan struct{}),
 			observe: r.cluster.observe, forget: r.cluster.forget, replace: r.cluster.replace,
 		}
 		synced = append(synced, f.synced)
