@@ -37,7 +37,7 @@ const (
 	NotificationJobFailed NotificationType = "job.failed"
 	// NotificationJobSkipped: the job has ended before it changed anything.
 	NotificationJobSkipped NotificationType = "job.skipped"
-	// NotificationStepStarted: a step runs for the first time.
+	// NotificationStepStarted: a step has begun, and is not done at once.
 	NotificationStepStarted NotificationType = "step.started"
 	// NotificationStepWaiting: a step waits, or what it waits for changed.
 	NotificationStepWaiting NotificationType = "step.waiting"
@@ -184,9 +184,13 @@ type Notice struct {
 	// +optional
 	Phase Phase `json:"phase,omitempty"`
 
-	// condition that turned. For hooks: the name of the UpgradeJobHook.
+	// condition that turned. For hooks: the event that they ran at.
 	// +optional
 	Condition string `json:"condition,omitempty"`
+
+	// hook is the name of the UpgradeJobHook that has finished.
+	// +optional
+	Hook string `json:"hook,omitempty"`
 
 	// reason is a word for why.
 	// +optional

@@ -404,7 +404,7 @@ func TestNoticesOfAJob(t *testing.T) {
 	if diff := cmp.Diff([]string{
 		"job.created  Created",
 		"job.started  Started",
-		"step.started Healthy HooksRunning",
+		"step.waiting Healthy HooksRunning",
 		"hook.succeeded StepStarted/Healthy HookSucceeded",
 		"step.completed Healthy Completed",
 		"step.completed UpgradeCommenced Completed",
@@ -464,5 +464,20 @@ func TestWhatIsRecordedIsTold(t *testing.T) {
 	w.live(r, job)
 	if got := reasons(w.events()); !slices.Contains(got, "Started") {
 		t.Errorf("got the Events %v, want that of the start", got)
+	}
+}
+
+// The API counts Events of one reason, action and pair of objects as one, and shows the first.
+func TestEachHookHasAnEventOfItsOwn(t *testing.T) {
+	p := &pass{UpgradeJobReconciler: &UpgradeJobReconciler{}, job: newJob("weekly")}
+	for _, hook := range []string{"a", "b"} {
+		p.hookFinished(v1beta1.HookRun{HookEvent: v1beta1.HookEventSkipped, UpgradeJobHook: hook, Status: v1beta1.HookRunFailed, Message: "no"})
+	}
+	want := []announcement{
+		{"Warning", "HookFailed", "Skipped", "UpgradeJobHook a failed at Skipped: no", "a"},
+		{"Warning", "HookFailed", "Skipped", "UpgradeJobHook b failed at Skipped: no", "b"},
+	}
+	if !slices.Equal(p.news, want) {
+		t.Errorf("got %+v", p.news)
 	}
 }

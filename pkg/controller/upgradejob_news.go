@@ -9,6 +9,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
@@ -24,7 +26,11 @@ const actionLifecycle = "Lifecycle"
 const maxNote = 1024
 
 // announcement is a turn in the job's life, to be published once it is recorded.
-type announcement struct{ eventType, reason, action, message string }
+type announcement struct {
+	eventType, reason, action, message string
+	// hook that it is about; empty if it is about none.
+	hook string
+}
 
 var outcomeNotices = map[string]v1beta1.NotificationType{
 	v1beta1.ConditionSucceeded: v1beta1.NotificationJobSucceeded,
@@ -39,9 +45,9 @@ func (p *pass) announce(n v1beta1.Notice) {
 	if n.Type == v1beta1.NotificationJobCreated {
 		return // who looks at the job knows that it was created
 	}
-	a := announcement{eventTypeOf(n.Type), n.Reason, cmp.Or(n.Condition, actionLifecycle), n.Message}
+	a := announcement{eventTypeOf(n.Type), n.Reason, cmp.Or(n.Condition, actionLifecycle), n.Message, n.Hook}
 	switch {
-	case outcomeNotices[n.Condition] != "":
+	case n.Type == outcomeNotices[n.Condition]:
 		a.reason, a.action, a.message = n.Condition, actionLifecycle, n.Reason+": "+n.Message
 	case n.Reason == v1beta1.ReasonCompleted:
 		a.reason = n.Condition // the API counts Events of one reason and action as one
@@ -74,7 +80,7 @@ func (p *pass) stepTurned(t steps.Transition) {
 // hookFinished announces the result of a hook.
 func (p *pass) hookFinished(run v1beta1.HookRun) {
 	n := v1beta1.Notice{
-		Type: v1beta1.NotificationHookSucceeded, Condition: string(run.HookEvent), Reason: "HookSucceeded",
+		Type: v1beta1.NotificationHookSucceeded, Condition: string(run.HookEvent), Hook: run.UpgradeJobHook, Reason: "HookSucceeded",
 		Message: "UpgradeJobHook " + run.UpgradeJobHook + " succeeded at " + string(run.HookEvent) + ".",
 	}
 	if run.Status == v1beta1.HookRunFailed {
@@ -100,7 +106,11 @@ func (p *pass) wait(d lifecycle.Decision) {
 func (p *pass) publish(ctx context.Context) {
 	for _, n := range p.news {
 		log.FromContext(ctx).Info(n.message, "reason", n.reason, "action", n.action, "phase", p.job.Status.Phase)
-		p.Events.Eventf(p.job, nil, n.eventType, n.reason, n.action, "%s", v1beta1.Truncate(n.message, maxNote))
+		var related runtime.Object // Events of one reason and action count as one, unless they are related to different objects
+		if n.hook != "" {
+			related = &v1beta1.UpgradeJobHook{ObjectMeta: metav1.ObjectMeta{Namespace: p.job.Namespace, Name: n.hook}}
+		}
+		p.Events.Eventf(p.job, related, n.eventType, n.reason, n.action, "%s", v1beta1.Truncate(n.message, maxNote))
 	}
 	p.news = nil
 }

@@ -22,6 +22,8 @@ type Data struct {
 	Phase v1beta1.Phase `json:"phase,omitempty"`
 	// Condition that turned. For hooks: the event that they ran at.
 	Condition string `json:"condition,omitempty"`
+	// Hook is the name of the UpgradeJobHook that has finished.
+	Hook string `json:"hook,omitempty"`
 	// Reason is a word for why.
 	Reason string `json:"reason,omitempty"`
 	// Message is for people.
@@ -74,6 +76,7 @@ func NewEvent(job *v1beta1.UpgradeJob, n *v1beta1.Notice, clusterID string) (eve
 		Job:         JobReference{Namespace: job.Namespace, Name: job.Name, UID: string(job.UID)},
 		Cluster:     Cluster{ID: clusterID},
 		Phase:       n.Phase,
+		Hook:        n.Hook,
 		Condition:   n.Condition,
 		Reason:      n.Reason,
 		Message:     n.Message,
