@@ -31,6 +31,9 @@ const (
 	// maxBatch and maxBatchTime bound what is delivered before it is recorded. A crash repeats what is not recorded.
 	maxBatch     = 32
 	maxBatchTime = 30 * time.Second
+	// recordDelay is how long what was delivered waits to be recorded: turns come in groups, and each write makes the job's
+	// own reconciler wait for its cache, or conflicts with it.
+	recordDelay = time.Second
 	// maxCursorLag is how far the recorded cursor may fall behind by transitions that the receiver does not want: each
 	// write makes the job's own reconciler wait for its cache.
 	maxCursorLag = 16
@@ -53,6 +56,7 @@ type NotificationReconciler struct {
 	secrets *notify.Secrets
 	retry   workqueue.TypedRateLimiter[notification]
 	chance  func() float64
+	delay   time.Duration // of records
 
 	mutex      sync.Mutex // of what follows
 	deliveries map[notification]*delivery
@@ -64,6 +68,8 @@ type delivery struct {
 	job types.UID
 	// status as it is, and as it is recorded.
 	status, recorded v1beta1.NotificationReceiverStatus
+	// newsSince is when there was something to be recorded first; zero if there is nothing.
+	newsSince time.Time
 	backoff          notify.Backoff
 }
 
@@ -200,12 +206,20 @@ func (r *NotificationReconciler) clusterID(ctx context.Context) (string, error) 
 // record writes how delivery fares into the job's status, if that is news, and returns when to try again if it failed.
 func (r *NotificationReconciler) record(ctx context.Context, job *v1beta1.UpgradeJob, req notification, d *delivery) time.Duration {
 	if !d.isNews(job.Status.Phase.Finished()) {
+		d.newsSince = time.Time{}
 		return 0
+	}
+	now := r.Clock.Now()
+	if d.newsSince.IsZero() {
+		d.newsSince = now
+	}
+	if wait := r.delay - now.Sub(d.newsSince); wait > 0 && wait <= r.delay {
+		return wait
 	}
 	err := r.write(ctx, req, d)
 	if err == nil {
 		r.retry.Forget(req)
-		d.recorded = d.status
+		d.recorded, d.newsSince = d.status, time.Time{}
 		return 0
 	}
 	after := time.Duration(float64(r.retry.When(req)) * (0.5 + r.chance())) // receivers of one job meet in conflicts

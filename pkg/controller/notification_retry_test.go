@@ -175,3 +175,27 @@ func TestNotificationsAreRecordedInBatches(t *testing.T) {
 		})
 	}
 }
+
+// Turns come in groups: they are recorded together.
+func TestNotificationsAreRecordedTogether(t *testing.T) {
+	hook := newWebhook(t)
+	o := newOffice(t, newReceivedJob(hook.as("chat")))
+	r := o.notifications()
+	r.delay = recordDelay
+	for i, kind := range []v1beta1.NotificationType{jobStarted, stepStarted} {
+		o.happens(kind)
+		o.expectResult("it is delivered", o.tell(r, "chat"), recordDelay-time.Duration(i)*recordDelay/4)
+		o.elapse(recordDelay / 4)
+	}
+	if o.applies != 0 {
+		t.Errorf("got %d writes at once", o.applies)
+	}
+	o.elapse(recordDelay)
+	for range 2 {
+		o.expectResult("it is recorded", o.tell(r, "chat"), 0)
+	}
+	if o.applies != 1 {
+		t.Errorf("got %d writes, want one", o.applies)
+	}
+	o.expectStatus("chat", "2 2 0 0")
+}

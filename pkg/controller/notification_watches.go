@@ -36,6 +36,7 @@ func (r *NotificationReconciler) SetupWithManager(mgr ctrl.Manager) error {
 	r.sender = notify.NewSender(r.Clock)
 	r.secrets = notify.NewSecrets(r.Secrets, r.Clock)
 	r.retry = workqueue.NewTypedItemExponentialFailureRateLimiter[notification](minConflictDelay, maxBackoff)
+	r.delay = recordDelay
 	r.chance = rand.Float64
 	r.deliveries = map[notification]*delivery{}
 	return builder.TypedControllerManagedBy[notification](mgr).

@@ -120,7 +120,7 @@ func (o *office) notifications() *NotificationReconciler {
 		},
 	})
 	r := setUp(o.world, &NotificationReconciler{Client: cached, Secrets: secrets, Cluster: o.cluster, Clock: o.clock})
-	r.chance = func() float64 { return 0.5 }
+	r.chance, r.delay = func() float64 { return 0.5 }, 0
 	return r
 }
 

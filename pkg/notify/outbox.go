@@ -20,8 +20,6 @@ const (
 	maxWordLength = 253
 	// maxBlockerLength bounds each text of a blocker.
 	maxBlockerLength = 256
-	// maxDelivered is how many transitions that every receiver is done with stay in the outbox, for people to look at.
-	maxDelivered = 16
 	// maxOutboxBytes is how large the outbox may be for the next Notice to still name blockers. The status must fit into
 	// the 1.5 MiB that etcd takes, or the upgrade would stand still because of a receiver that is away.
 	maxOutboxBytes = 256 << 10
@@ -62,6 +60,7 @@ func wanted(config *v1beta1.UpgradeJobConfig, t v1beta1.NotificationType) bool {
 // bound cuts the texts of a Notice. Its blockers may be those of the job, which stay as they are.
 func bound(n *v1beta1.Notice) {
 	n.Condition = v1beta1.Truncate(n.Condition, maxWordLength)
+	n.Hook = v1beta1.Truncate(n.Hook, maxWordLength)
 	n.Reason = v1beta1.Truncate(n.Reason, maxWordLength)
 	n.Message = v1beta1.Truncate(n.Message, MaxMessageLength)
 	n.Blockers = slices.Clone(n.Blockers[:min(len(n.Blockers), v1beta1.MaxNoticeBlockers)])
@@ -73,12 +72,12 @@ func bound(n *v1beta1.Notice) {
 	}
 }
 
-// trim returns the outbox of the job with room for one more: most of what every receiver is done with goes, and what a
+// trim returns the outbox of the job with room for one more: what every receiver is done with goes, and what a
 // receiver is yet to get only where there is no room otherwise. Who delivers counts that as lost.
 func trim(job *v1beta1.UpgradeJob) []v1beta1.Notice {
 	outbox := job.Status.Notifications.Outbox
 	done := donePrefix(job)
-	drop := max(done-maxDelivered, len(outbox)-v1beta1.MaxNotices+1, 0)
+	drop := max(done, len(outbox)-v1beta1.MaxNotices+1, 0)
 	return outbox[drop:]
 }
 
@@ -115,7 +114,7 @@ func size(notices []v1beta1.Notice) int {
 	total := 0
 	for i := range notices {
 		n := &notices[i]
-		total += keys + len(n.Condition) + len(n.Reason) + len(n.Message)
+		total += keys + len(n.Condition) + len(n.Hook) + len(n.Reason) + len(n.Message)
 		for _, b := range n.Blockers {
 			total += keys + len(b.Code) + len(b.Object) + len(b.Message) + len(b.ClearsWhen)
 		}

@@ -101,13 +101,13 @@ func TestAppendBoundsTexts(t *testing.T) {
 	blocker := v1beta1.Blocker{Code: "NodeDraining", Object: "Node/" + long, Message: long, ClearsWhen: long}
 	job := newJob(everything)
 	job.Status.Blockers = []v1beta1.Blocker{blocker, blocker, blocker, blocker, blocker, blocker, blocker}
-	Append(job, v1beta1.Notice{Type: v1beta1.NotificationStepWaiting, Condition: long, Reason: long, Message: long, Blockers: job.Status.Blockers}, now)
+	Append(job, v1beta1.Notice{Type: v1beta1.NotificationStepWaiting, Condition: long, Hook: long, Reason: long, Message: long, Blockers: job.Status.Blockers}, now)
 	n := job.Status.Notifications.Outbox[0]
 	for what, tc := range map[string]struct {
 		text  string
 		limit int
 	}{
-		"condition": {n.Condition, 253}, "reason": {n.Reason, 253}, "message": {n.Message, 512},
+		"condition": {n.Condition, 253}, "hook": {n.Hook, 253}, "reason": {n.Reason, 253}, "message": {n.Message, 512},
 		"blocker's object": {n.Blockers[0].Object, 256}, "blocker's message": {n.Blockers[0].Message, 256}, "blocker's clearsWhen": {n.Blockers[4].ClearsWhen, 256},
 	} {
 		if len(tc.text) > tc.limit || len(tc.text) < tc.limit-4 || !strings.HasSuffix(tc.text, "ä...") {
@@ -131,12 +131,11 @@ func TestAppendKeepsWhatIsNotDelivered(t *testing.T) {
 		first, last int64
 	}{
 		{"nothing is delivered", [][]v1beta1.NotificationFilter{everything}, nil, 40, 1, 41},
-		{"what is delivered stays for a while", [][]v1beta1.NotificationFilter{everything}, map[string]int64{"receiver-1": 10}, 40, 1, 41},
-		{"and then goes", [][]v1beta1.NotificationFilter{everything}, map[string]int64{"receiver-1": 36}, 40, 21, 41},
-		{"all is delivered", [][]v1beta1.NotificationFilter{everything}, map[string]int64{"receiver-1": 40}, 40, 25, 41},
+		{"what is delivered goes", [][]v1beta1.NotificationFilter{everything}, map[string]int64{"receiver-1": 36}, 40, 37, 41},
+		{"all is delivered", [][]v1beta1.NotificationFilter{everything}, map[string]int64{"receiver-1": 40}, 40, 41, 41},
 		{
 			"one of two receivers is behind", [][]v1beta1.NotificationFilter{everything, everything},
-			map[string]int64{"receiver-1": 40, "receiver-2": 18}, 40, 3, 41,
+			map[string]int64{"receiver-1": 40, "receiver-2": 18}, 40, 19, 41,
 		},
 		{"one of two receivers is not known yet", [][]v1beta1.NotificationFilter{everything, everything}, map[string]int64{"receiver-2": 40}, 40, 1, 41},
 		{"the last one that fits", [][]v1beta1.NotificationFilter{everything}, nil, 255, 1, 256},
@@ -171,7 +170,7 @@ func TestAppendBoundsTheOutbox(t *testing.T) {
 	for range v1beta1.MaxNotices {
 		before := job.DeepCopy()
 		Append(job, v1beta1.Notice{
-			Type: v1beta1.NotificationStepWaiting, Condition: long, Reason: long, Message: long,
+			Type: v1beta1.NotificationStepWaiting, Condition: long, Hook: long, Reason: long, Message: long,
 			Blockers: []v1beta1.Blocker{blocker, blocker, blocker, blocker, blocker, blocker},
 		}, now)
 		if before.Status.Notifications == nil {
