@@ -203,6 +203,7 @@ func TestSamplesApply(t *testing.T) {
 		for kind, condition := range map[string]string{
 			"upgradeconfigs": v1beta1.ConditionReady, "upgradesuspensionwindows": v1beta1.ConditionReady,
 			"clusterversions.managedupgrade.appuio.io": v1beta1.ConditionReady, "upgradejobs": v1beta1.ConditionSkipped,
+			"upgradejobhooks": v1beta1.ConditionReady,
 		} {
 			if c.kubectl("get", kind, "-o", "name") != "" {
 				c.kubectl("wait", kind, "--all", "--for=condition="+condition, "--timeout=20s")
@@ -210,6 +211,21 @@ func TestSamplesApply(t *testing.T) {
 		}
 		c.kubectl("delete", "--wait", "-f", sample)
 	}
+}
+
+// The documented samples of what is shipped apply all together, and what can be ready is.
+func TestShippedSamplesApply(t *testing.T) {
+	c := newCluster(t)
+	c.startOperator()
+	folder := filepath.Join(environment.Root(), "deploy", "samples")
+	if out := c.kubectlAnywhere("apply", "--validate=strict", "-f", folder); strings.Contains(out, "Warning") {
+		t.Errorf("kubectl warns of %s: %s", folder, out)
+	}
+	for _, kind := range []string{"upgradeconfigs", "upgradesuspensionwindows", "upgradejobhooks", "clusterversions.managedupgrade.appuio.io"} {
+		c.kubectl("wait", kind, "--all", "--for=condition="+v1beta1.ConditionReady, "--timeout=20s")
+	}
+	c.wait(&v1beta1.UpgradeJob{ObjectMeta: metav1.ObjectMeta{Namespace: environment.Namespace, Name: "to-4-18-2"}},
+		notStarted(v1beta1.ReasonWaitingForStart))
 }
 
 // What is shipped applies by plain kubectl, whose annotation has a limit of 262,144 bytes.

@@ -203,7 +203,7 @@ func (c *cluster) tearDown() {
 		c.dump()
 	}
 	failed := c.t.Failed()
-	if err := removeOurs(ctx); err != nil {
+	if err := errors.Join(removeOurs(ctx), awaitNoHookJobs(ctx)); err != nil {
 		c.t.Error(err)
 	}
 	if !failed {
@@ -249,7 +249,8 @@ func (c *cluster) stopOperator(o *environment.Operator, failed bool) {
 // removeOurs deletes all objects of ours, and waits until they are gone.
 func removeOurs(ctx context.Context) error {
 	lists := []client.ObjectList{
-		&v1beta1.UpgradeConfigList{}, &v1beta1.UpgradeJobList{}, &v1beta1.UpgradeSuspensionWindowList{}, &v1beta1.ClusterVersionList{},
+		&v1beta1.UpgradeConfigList{}, &v1beta1.UpgradeJobList{}, &v1beta1.UpgradeJobHookList{}, &v1beta1.UpgradeSuspensionWindowList{},
+		&v1beta1.ClusterVersionList{},
 	}
 	var remaining error
 	err := poll(ctx, func() error {
@@ -284,8 +285,8 @@ func removeOurs(ctx context.Context) error {
 
 // dump tells what a failed test left.
 func (c *cluster) dump() {
-	configs, jobs := &v1beta1.UpgradeConfigList{}, &v1beta1.UpgradeJobList{}
-	for _, list := range []client.ObjectList{configs, jobs} {
+	configs, jobs, hooks := &v1beta1.UpgradeConfigList{}, &v1beta1.UpgradeJobList{}, &v1beta1.UpgradeJobHookList{}
+	for _, list := range []client.ObjectList{configs, jobs, hooks} {
 		if err := env.Client.List(c.ctx, list); err != nil {
 			c.t.Log(err)
 		}

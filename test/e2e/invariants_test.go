@@ -21,9 +21,11 @@ import (
 
 // conditionOrder is the order in which the conditions of a job stand.
 var conditionOrder = []string{
-	v1beta1.ConditionStarted, v1beta1.ConditionPreflightHealthy,
+	v1beta1.ConditionCreateHooksCompleted, v1beta1.ConditionStarted, v1beta1.ConditionPreflightHealthy,
+	steps.ConditionStartHooksCompleted,
 	steps.ConditionClusterHealthyBeforeUpgrade, steps.ConditionUpdateAvailable, steps.ConditionUpgradeCommenced,
 	steps.ConditionControlPlaneUpgraded, steps.ConditionMachineConfigPoolsUpgraded, steps.ConditionClusterHealthyAfterUpgrade,
+	steps.ConditionCompletionHooksCompleted,
 	v1beta1.ConditionSucceeded, v1beta1.ConditionFailed, v1beta1.ConditionSkipped,
 }
 
@@ -41,6 +43,7 @@ func (c *cluster) checkInvariants() {
 			c.t.Errorf("the update to %s is forced", u.Version)
 		}
 	}
+	c.checkHookJobs()
 	active := map[types.UID]string{}
 	last := map[types.UID]*v1beta1.UpgradeJob{}
 	for _, r := range past.jobsSince(c.began) {
@@ -102,12 +105,15 @@ func sound(job *v1beta1.UpgradeJob) error {
 	return nil
 }
 
-// final judges a revision of a job by the one before: what has an outcome changes no more, unless it is resumed.
+// final judges a revision of a job by the one before: what has an outcome changes no more, unless it is resumed. Only
+// what became of its last hooks and of its notifications is recorded still.
 func final(before, after *v1beta1.UpgradeJob) error {
 	if !before.Status.Phase.Finished() || len(before.Status.ResumedRequests) != len(after.Status.ResumedRequests) {
 		return nil
 	}
-	if !apiequality.Semantic.DeepEqual(before.Status, after.Status) {
+	was, is := before.Status, after.Status
+	was.HookTracker, is.HookTracker, was.Notifications, is.Notifications = nil, nil, nil, nil
+	if !apiequality.Semantic.DeepEqual(was, is) {
 		return fmt.Errorf("the status changed after the outcome: %s; before: %s", summary(after.Status.Conditions), summary(before.Status.Conditions))
 	}
 	return nil

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	configv1 "github.com/openshift/api/config/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,6 +27,8 @@ type journal struct {
 	mutex    sync.Mutex
 	jobs     []revision[*v1beta1.UpgradeJob]
 	versions []revision[*configv1.ClusterVersion]
+	hookJobs []revision[*batchv1.Job]
+	pods     []revision[*corev1.Pod]
 }
 
 // revision is an object as it was from a moment on.
@@ -44,6 +48,12 @@ func startJournal(ctx context.Context) (*journal, error) {
 		return nil, err
 	}
 	if err := keep(ctx, c, &j.mutex, &j.versions, &configv1.ClusterVersion{}); err != nil {
+		return nil, err
+	}
+	if err := keep(ctx, c, &j.mutex, &j.hookJobs, &batchv1.Job{}); err != nil {
+		return nil, err
+	}
+	if err := keep(ctx, c, &j.mutex, &j.pods, &corev1.Pod{}); err != nil {
 		return nil, err
 	}
 	go func() { _ = c.Start(ctx) }() // it fails only if it is started twice
@@ -85,6 +95,16 @@ func (j *journal) jobsSince(began time.Time) []revision[*v1beta1.UpgradeJob] {
 // versionsSince returns the revisions of OpenShift's ClusterVersion that arrived after a moment.
 func (j *journal) versionsSince(began time.Time) []revision[*configv1.ClusterVersion] {
 	return since(j, &j.versions, began)
+}
+
+// hookJobsSince returns the revisions of batch Jobs that arrived after a moment. All of them are of hooks.
+func (j *journal) hookJobsSince(began time.Time) []revision[*batchv1.Job] {
+	return since(j, &j.hookJobs, began)
+}
+
+// podsSince returns the revisions of pods that arrived after a moment. All of them are of hooks.
+func (j *journal) podsSince(began time.Time) []revision[*corev1.Pod] {
+	return since(j, &j.pods, began)
 }
 
 func since[T client.Object](j *journal, revisions *[]revision[T], began time.Time) []revision[T] {

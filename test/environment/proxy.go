@@ -31,7 +31,8 @@ type Proxy struct {
 	choose func(number int, w Write) *Fault
 }
 
-// Write is a request that changes something. Those about Leases and Events are none: nobody depends on their order.
+// Write is a request that changes something. Those about Leases and Events are none, because nobody depends on their
+// order, and dry runs change nothing.
 type Write struct {
 	Method string
 	// Path of the object, without the query.
@@ -135,7 +136,7 @@ func (p *Proxy) interpose(forward http.Handler) http.Handler {
 
 func isWrite(r *http.Request) bool {
 	return r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != http.MethodOptions &&
-		!strings.Contains(r.URL.Path, "/leases") && !strings.Contains(r.URL.Path, "/events")
+		!strings.Contains(r.URL.Path, "/leases") && !strings.Contains(r.URL.Path, "/events") && !r.URL.Query().Has("dryRun")
 }
 
 // note records a write and returns where to tell of its answer, and the fault chosen for it.
