@@ -26,7 +26,7 @@ func main() {
 
 func run(files []string, below string) error {
 	if below == "" || len(files) == 0 {
-		return fmt.Errorf("usage: trimcrd -below path file...")
+		return fmt.Errorf("want -below and the names of files")
 	}
 	for _, file := range files {
 		if err := trimFile(file, strings.Split(below, ".")); err != nil {
@@ -37,7 +37,7 @@ func run(files []string, below string) error {
 }
 
 func trimFile(file string, path []string) error {
-	data, err := os.ReadFile(file)
+	data, err := os.ReadFile(file) //nolint:gosec // a file of the source tree
 	if err != nil {
 		return err
 	}

@@ -70,7 +70,7 @@ type delivery struct {
 	status, recorded v1beta1.NotificationReceiverStatus
 	// newsSince is when there was something to be recorded first; zero if there is nothing.
 	newsSince time.Time
-	backoff          notify.Backoff
+	backoff   notify.Backoff
 }
 
 // Reconcile tells one receiver of what happened to one job.

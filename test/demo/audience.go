@@ -76,7 +76,7 @@ func (d *demo) hear() {
 	events := d.audience.receiver.Events()
 	for _, e := range events[d.audience.heard:] {
 		var data notify.Data
-		text := string(e.Event.Type())
+		text := e.Event.Type()
 		if err := e.Event.DataAs(&data); err == nil && data.Condition != "" {
 			text += " " + data.Condition
 		}
