@@ -135,4 +135,3 @@ func (p *Pass) find(ctx context.Context, run *v1beta1.HookRun) (*batchv1.Job, er
 	}
 	return job, nil
 }
-

@@ -150,4 +150,3 @@ func (p *Pass) finish(run *v1beta1.HookRun, status v1beta1.HookRunStatus, messag
 	run.CompletionTime = &metav1.Time{Time: at}
 	p.Tell(*run)
 }
-

@@ -76,4 +76,3 @@ func SetBlocker(job *v1beta1.UpgradeJob, b v1beta1.Blocker, now time.Time) {
 	}
 	job.Status.Blockers = []v1beta1.Blocker{b}
 }
-

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
+	"github.com/appuio/managed-upgrade-operator/pkg/hooks"
 	"github.com/appuio/managed-upgrade-operator/pkg/lifecycle"
 )
 
@@ -23,6 +24,9 @@ func TestDecide(t *testing.T) {
 		freeze     = lifecycle.Facts{Suspension: window("freeze", "Black Friday")}
 		locked     = lifecycle.Facts{LockedBy: "UpgradeJob upgrades/other"}
 		noUpgrader = lifecycle.Facts{UpgraderError: errors.New(`there is no upgrader "X"; known: OpenShift`)}
+		ticket     = v1beta1.HookRun{UpgradeJobHook: "ticket", HookEvent: v1beta1.HookEventCreate, Message: "not approved"}
+		hooksRun   = lifecycle.Facts{CreateHooks: hooks.Progress{Event: v1beta1.HookEventCreate, Running: []v1beta1.HookRun{ticket}}}
+		hookFailed = lifecycle.Facts{CreateHooks: hooks.Progress{Event: v1beta1.HookEventCreate, Aborted: &ticket}}
 		everything = lifecycle.Facts{Suspension: freeze.Suspension, LockedBy: locked.LockedBy, UpgraderError: noUpgrader.UpgraderError}
 
 		timedOut = v1beta1.Failed(v1beta1.ReasonTimedOut, "")
@@ -102,6 +106,20 @@ func TestDecide(t *testing.T) {
 		{"a job that has started but lost the race for the lock waits for it", newJob(started(startAfter)), locked, startAfter.Add(ns),
 			lifecycle.Wait, v1beta1.ReasonClusterLocked, nil, time.Hour - ns + time.Millisecond},
 		{"and expires like one that never started", newJob(started(startAfter)), locked, startBefore.Add(ns), lifecycle.Skip, v1beta1.ReasonExpired, nil, 0},
+
+		// Hooks of the event Create.
+		{"before the start a hook of its creation is no reason to wait", newJob(), hooksRun, startAfter.Add(-ns),
+			lifecycle.Wait, v1beta1.ReasonWaitingForStart, nil, ns},
+		{"at the start it is waited for until just after startBefore", newJob(), hooksRun, startAfter,
+			lifecycle.Wait, v1beta1.ReasonHooksRunning, []string{"Waiting for the hooks of Create: ticket."}, time.Hour + time.Millisecond},
+		{"then the job has expired", newJob(), hooksRun, startBefore.Add(ns), lifecycle.Skip, v1beta1.ReasonExpired, nil, 0},
+		{"suspended comes before that", newJob(), lifecycle.Facts{Suspension: freeze.Suspension, CreateHooks: hooksRun.CreateHooks}, startAfter,
+			lifecycle.Skip, v1beta1.ReasonSuspended, nil, 0},
+		{"one that aborts fails the job at once, long before its start", newJob(), hookFailed, startAfter.Add(-72 * time.Hour),
+			lifecycle.Fail, v1beta1.ReasonHookFailed, []string{"UpgradeJobHook ticket failed at Create: not approved"}, 0},
+		{"a job that has started is past that", newJob(started(startAfter)), hookFailed, startAfter.Add(ns), lifecycle.Run, "", nil, 12*time.Hour - ns},
+		{"a job that was resumed waits for them too", reopenedUnstarted, hooksRun, nextDay,
+			lifecycle.Wait, v1beta1.ReasonHooksRunning, nil, 12*time.Hour + time.Millisecond},
 
 		// Unknown upgrader.
 		{"an unknown upgrader is waited for: the operator may be updated", newJob(), noUpgrader, startAfter,
