@@ -109,7 +109,7 @@ func parseFlags(args []string, stdout io.Writer) (options, error) {
 	fs := flag.NewFlagSet("manager", flag.ContinueOnError)
 	fs.SetOutput(io.Discard) // errors are printed once, by main
 	fs.StringVar(&o.operator.Namespace, "namespace", unsetNamespace,
-		"`namespace` of the UpgradeConfigs, UpgradeJobs and UpgradeSuspensionWindows to watch; \"\" for all")
+		"`namespace` of the UpgradeConfigs, UpgradeJobs, UpgradeJobHooks and UpgradeSuspensionWindows to watch; \"\" for all")
 	fs.StringVar(&o.operator.OperatorNamespace, "operator-namespace", ownNamespace(),
 		"`namespace` of the operator itself: of the leader's Lease and of the ClusterVersion to sync; by default $POD_NAMESPACE, or the namespace of the pod's service account")
 	fs.StringVar(&o.operator.HealthProbeAddress, "health-probe-bind-address", ":8081",
