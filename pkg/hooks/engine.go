@@ -188,11 +188,6 @@ func (p *Pass) Abandon(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Unfinished tells whether there are runs whose result is not known yet.
-func Unfinished(job *v1beta1.UpgradeJob) bool {
-	return slices.ContainsFunc(job.Status.HookTracker, func(run v1beta1.HookRun) bool { return !run.Status.Finished() })
-}
-
 // HasRun tells whether the job has runs of the event.
 func HasRun(job *v1beta1.UpgradeJob, event v1beta1.HookEvent) bool {
 	return slices.ContainsFunc(job.Status.HookTracker, func(run v1beta1.HookRun) bool { return run.HookEvent == event })

@@ -419,7 +419,7 @@ func TestTheResultOfAHookIsNotWaitedForForEver(t *testing.T) {
 	}
 	w.now = begin.Add(48 * time.Hour)
 	w.mustEmit("job", finish)
-	if left := patience(); left != 24*time.Hour || !hooks.Unfinished(w.job("job")) {
+	if left := patience(); left != 24*time.Hour || !w.unfinished() {
 		t.Errorf("while the job goes on: got %s", left)
 	}
 	w.update("job", func(job *v1beta1.UpgradeJob) {
@@ -430,7 +430,7 @@ func TestTheResultOfAHookIsNotWaitedForForEver(t *testing.T) {
 	}
 	w.now = begin.Add(71 * time.Hour)
 	w.mustEmit("job", finish)
-	if left := patience(); left != 0 || hooks.Unfinished(w.job("job")) || len(w.told) != 1 || !strings.Contains(w.told[0], "did not finish within 24h") {
+	if left := patience(); left != 0 || w.unfinished() || len(w.told) != 1 || !strings.Contains(w.told[0], "did not finish within 24h") {
 		t.Errorf("a day after its end: got %s, told %v", left, w.told)
 	}
 	if job := w.only(); len(job.Finalizers) > 0 {
@@ -577,7 +577,7 @@ func TestAbandon(t *testing.T) {
 	if diff := cmp.Diff([]string{"a Start Active", "b Start Failed"}, w.runs("job")); diff != "" {
 		t.Errorf("the Job that exists is followed, the other is not created any more (-want +got):\n%s", diff)
 	}
-	if !hooks.Unfinished(w.job("job")) {
+	if !w.unfinished() {
 		t.Error("the first is not finished")
 	}
 }

@@ -228,6 +228,12 @@ func (w *world) runs(name string) []string {
 	return runs
 }
 
+// unfinished tells whether the result of a run is not known.
+func (w *world) unfinished() bool {
+	w.t.Helper()
+	return slices.ContainsFunc(w.job("job").Status.HookTracker, func(run v1beta1.HookRun) bool { return !run.Status.Finished() })
+}
+
 // update changes a job behind the engine's back.
 func (w *world) update(name string, change func(*v1beta1.UpgradeJob)) {
 	w.t.Helper()
