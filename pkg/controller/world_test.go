@@ -11,6 +11,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -25,6 +26,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/managedfields"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -71,15 +73,22 @@ type world struct {
 	hookJobs map[types.UID]string
 }
 
+// testScheme and openShiftConverter are built once: that takes longer than most tests.
+var (
+	testScheme = sync.OnceValue(func() *runtime.Scheme {
+		scheme := runtime.NewScheme()
+		for _, add := range []func(*runtime.Scheme) error{batchv1.AddToScheme, corev1.AddToScheme, v1beta1.AddToScheme, configv1.Install, mcfgv1.Install} {
+			utilruntime.Must(add(scheme))
+		}
+		return scheme
+	})
+	openShiftConverter = sync.OnceValue(func() managedfields.TypeConverter { return applyconfigurations.NewTypeConverter(testScheme()) })
+)
+
 // newWorld returns a world with the objects, at the start of the job under test.
 func newWorld(t *testing.T, objects ...client.Object) *world {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{batchv1.AddToScheme, corev1.AddToScheme, v1beta1.AddToScheme, configv1.Install, mcfgv1.Install} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
+	scheme := testScheme()
 	indexes := &indexes{}
 	if err := SetupCache(t.Context(), indexes); err != nil {
 		t.Fatal(err)
@@ -89,7 +98,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 		upgraders: &upgrader.Registry{}, recorder: events.NewFakeRecorder(1000),
 	}
 	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
-		WithTypeConverters(applyconfigurations.NewTypeConverter(scheme), managedfields.NewDeducedTypeConverter()).
+		WithTypeConverters(openShiftConverter(), managedfields.NewDeducedTypeConverter()).
 		WithStatusSubresource(&v1beta1.ClusterVersion{}, &v1beta1.UpgradeConfig{}, &v1beta1.UpgradeJob{}, &v1beta1.UpgradeJobHook{},
 			&v1beta1.UpgradeSuspensionWindow{}, &configv1.ClusterVersion{})
 	for _, index := range indexes.found {
