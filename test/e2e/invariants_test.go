@@ -11,6 +11,7 @@ import (
 
 	configv1 "github.com/openshift/api/config/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -111,8 +112,11 @@ func final(before, after *v1beta1.UpgradeJob) error {
 	if !before.Status.Phase.Finished() || len(before.Status.ResumedRequests) != len(after.Status.ResumedRequests) {
 		return nil
 	}
-	was, is := before.Status, after.Status
-	was.HookTracker, is.HookTracker, was.Notifications, is.Notifications = nil, nil, nil, nil
+	was, is := before.DeepCopy().Status, after.DeepCopy().Status
+	for _, status := range []*v1beta1.UpgradeJobStatus{&was, &is} {
+		status.HookTracker, status.Notifications = nil, nil
+		meta.RemoveStatusCondition(&status.Conditions, v1beta1.ConditionCreateHooksCompleted)
+	}
 	if !apiequality.Semantic.DeepEqual(was, is) {
 		return fmt.Errorf("the status changed after the outcome: %s; before: %s", summary(after.Status.Conditions), summary(before.Status.Conditions))
 	}
