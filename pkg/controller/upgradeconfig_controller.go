@@ -116,12 +116,14 @@ func (r *UpgradeConfigReconciler) schedule(ctx context.Context, config *v1beta1.
 func (r *UpgradeConfigReconciler) tell(base, config *v1beta1.UpgradeConfig) {
 	before := meta.FindStatusCondition(base.Status.Conditions, v1beta1.ConditionScheduling)
 	after := meta.FindStatusCondition(config.Status.Conditions, v1beta1.ConditionScheduling)
-	if eventType := schedulingEvent(before, after); eventType != "" {
+	eventType := schedulingEvent(before, after)
+	if eventType != "" {
 		r.Events.Eventf(config, nil, eventType, after.Reason, actionSchedule, "%s", v1beta1.Truncate(after.Message, maxNote))
 	}
 	// What is in the way may be described anew in each pass.
 	old, skipped := base.Status.LastSkippedStart, config.Status.LastSkippedStart
-	if skipped != nil && (old == nil || !old.StartAfter.Equal(&skipped.StartAfter) || old.Reason != skipped.Reason) {
+	told := eventType != "" && skipped != nil && skipped.Reason == after.Reason
+	if skipped != nil && !told && (old == nil || !old.StartAfter.Equal(&skipped.StartAfter) || old.Reason != skipped.Reason) {
 		r.Events.Eventf(config, nil, corev1.EventTypeNormal, "StartSkipped", actionSchedule, "%s", v1beta1.Truncate(fmt.Sprintf(
 			"No job is created for the start at %s (%s): %s", skipped.StartAfter.UTC().Format(time.RFC3339), skipped.Reason, skipped.Message), maxNote))
 	}

@@ -33,6 +33,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
@@ -105,7 +106,7 @@ func New(ctx context.Context, config *rest.Config, o Options) (ctrl.Manager, err
 	if err != nil {
 		return nil, fmt.Errorf("build the client of the monitoring: %w", err)
 	}
-	mgr, err := ctrl.NewManager(config, ctrl.Options{
+	mgr, err := ctrl.NewManager(withoutRepeatedWarnings(config), ctrl.Options{
 		Scheme:                        scheme,
 		Controller:                    ctrlconfig.Controller{ReconciliationTimeout: passTimeout},
 		Cache:                         cacheOptions(o.Namespace, o.OperatorNamespace),
@@ -129,6 +130,19 @@ func New(ctx context.Context, config *rest.Config, o Options) (ctrl.Manager, err
 		return nil, err
 	}
 	return mgr, nil
+}
+
+// withoutRepeatedWarnings logs a warning of the API server once: it warns of each Job of a hook that it does not meet the
+// pod security level of its namespace, before the security context constraints have seen to that.
+func withoutRepeatedWarnings(config *rest.Config) *rest.Config {
+	if config == nil {
+		return nil // the manager says so
+	}
+	config = rest.CopyConfig(config)
+	if config.WarningHandler == nil && config.WarningHandlerWithContext == nil {
+		config.WarningHandlerWithContext = log.NewKubeAPIWarningLogger(log.KubeAPIWarningLoggerOptions{Deduplicate: true})
+	}
+	return config
 }
 
 // explain says what to do about a cluster that lacks a kind.

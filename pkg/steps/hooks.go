@@ -55,7 +55,7 @@ func HooksRan(p hooks.Progress) string {
 	if p.Succeeded+len(p.Ignored) == 0 {
 		return ""
 	}
-	message := fmt.Sprintf("Hooks of %s: %d succeeded.", p.Event, p.Succeeded)
+	message := fmt.Sprintf("Hooks of %s: %d of %d succeeded.", p.Event, p.Succeeded, p.Succeeded+len(p.Ignored))
 	for i, run := range p.Ignored {
 		if i == maxHooksNamed {
 			return message + fmt.Sprintf(" %d more failed and are ignored.", len(p.Ignored)-i)

@@ -77,7 +77,7 @@ func TestStartHooksCompleted(t *testing.T) {
 		},
 		{
 			reason: "it succeeded", job: []jobOption{ranAt(event, "backup", aborts, v1beta1.HookRunSucceeded, "")},
-			want: verdict{outcome: steps.Completed, reason: "Completed", says: "Hooks of Start: 1 succeeded."},
+			want: verdict{outcome: steps.Completed, reason: "Completed", says: "Hooks of Start: 1 of 1 succeeded."},
 		},
 		{
 			reason: "it failed and is ignored", job: []jobOption{ranAt(event, "backup", ignored, v1beta1.HookRunFailed, "no space")},
@@ -147,7 +147,7 @@ func TestHooksOfStepsHoldThem(t *testing.T) {
 	w.end(v1beta1.HookRunSucceeded)
 	w.pass(first(t), answering(t, "Second", steps.Done("Second said.")))
 	if diff := cmp.Diff([]string{
-		"First=True Completed: First said. Hooks of StepCompleted/First: 1 succeeded.", "Second=True Completed: Second said.",
+		"First=True Completed: First said. Hooks of StepCompleted/First: 1 of 1 succeeded.", "Second=True Completed: Second said.",
 	}, conditionsOf(w.job())); diff != "" {
 		t.Error(diff)
 	}
@@ -292,7 +292,7 @@ func TestAHookBehindTheLastStepHoldsTheEnd(t *testing.T) {
 		}
 	}
 	if diff := cmp.Diff([]string{
-		"Last=True Completed: It is done. Hooks of StepCompleted/Last: 0 succeeded. UpgradeJobHook check failed and is ignored: as told",
+		"Last=True Completed: It is done. Hooks of StepCompleted/Last: 0 of 1 succeeded. UpgradeJobHook check failed and is ignored: as told",
 	}, conditionsOf(w.job())); diff != "" {
 		t.Error(diff)
 	}

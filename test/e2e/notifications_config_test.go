@@ -58,7 +58,7 @@ func TestConfigNotifiesOfItsDecisionsOnce(t *testing.T) {
 	for config, want := range map[*v1beta1.UpgradeConfig][]string{
 		missed: {"StartSkipped", v1beta1.ReasonSuspensionWindow},
 		// Its start is due: it is skipped for want of an update, and then for the window.
-		none:    {v1beta1.ReasonNoUpdateAvailable, "StartSkipped", "StartSkipped", v1beta1.ReasonSuspensionWindow},
+		none:    {v1beta1.ReasonNoUpdateAvailable, v1beta1.ReasonSuspensionWindow},
 		turning: {v1beta1.ReasonScheduled, v1beta1.ReasonSuspended, v1beta1.ReasonSuspensionWindow},
 	} {
 		var got []string
