@@ -30,7 +30,9 @@ import (
 // UpgradeJobHookReconciler tells on each hook whether it can be used and how it fared, and gives a hook that ran for a
 // skipped job free for the next one. The hooks are run by UpgradeJobReconciler.
 type UpgradeJobHookReconciler struct {
-	Client    client.Client
+	Client client.Client
+	// Live reads from the API server.
+	Live      client.Reader
 	Upgraders *upgrader.Registry
 	Clock     clock.PassiveClock
 
@@ -145,8 +147,15 @@ func (r *UpgradeJobHookReconciler) follow(ctx context.Context, hook *v1beta1.Upg
 		return fmt.Errorf("list UpgradeJobs: %w", err)
 	}
 	hook.Status.LastResults = lastResults(hook, jobs.Items)
-	if hook.Status.ClaimedBy != nil && !isClaimed(hook, jobs.Items) {
-		hook.Status.ClaimedBy = nil
+	if claim := hook.Status.ClaimedBy; claim != nil && !isClaimed(hook, jobs.Items) {
+		live := &v1beta1.UpgradeJob{} // the cache may not know a new job yet
+		err := r.Live.Get(ctx, client.ObjectKey{Namespace: hook.Namespace, Name: claim.Name}, live)
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("get UpgradeJob %s, which has claimed the hook: %w", claim.Name, err)
+		}
+		if err != nil || live.UID != claim.UID || hasNoUseFor(live, hook.Name) {
+			hook.Status.ClaimedBy = nil
+		}
 	}
 	return nil
 }

@@ -73,7 +73,7 @@ func compareResults(a, b v1beta1.HookResult) int {
 }
 
 // isClaimed tells whether the job that has claimed the hook needs it, or has had it. One that was deleted has if the hook
-// ran for it at more than its creation.
+// ran for it, at more than its creation if it is for more.
 func isClaimed(hook *v1beta1.UpgradeJobHook, jobs []v1beta1.UpgradeJob) bool {
 	claim := hook.Status.ClaimedBy
 	for i := range jobs {
@@ -82,7 +82,7 @@ func isClaimed(hook *v1beta1.UpgradeJobHook, jobs []v1beta1.UpgradeJob) bool {
 		}
 	}
 	return slices.ContainsFunc(hook.Status.LastResults, func(r v1beta1.HookResult) bool {
-		return r.UpgradeJob == claim.Name && r.Event != v1beta1.HookEventCreate && r.Job != ""
+		return r.UpgradeJob == claim.Name && r.Job != "" && (r.Event != v1beta1.HookEventCreate || len(hook.Spec.Events) == 1)
 	})
 }
 

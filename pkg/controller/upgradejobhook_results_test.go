@@ -173,18 +173,21 @@ func TestHookIsGivenFree(t *testing.T) {
 }
 
 func TestHookOfAJobThatIsGone(t *testing.T) {
+	both := []v1beta1.HookEvent{"Start", "Create"}
 	for _, tc := range []struct {
 		reason string
+		events []v1beta1.HookEvent
 		result v1beta1.HookResult
 		free   bool
 	}{
-		{"it ran for the job", v1beta1.HookResult{Event: "Start", UpgradeJob: "weekly", Job: "x"}, false},
-		{"it ran at the creation only", v1beta1.HookResult{Event: "Create", UpgradeJob: "weekly", Job: "x"}, true},
-		{"it could not run", v1beta1.HookResult{Event: "Start", UpgradeJob: "weekly"}, true},
-		{"it ran for another job", v1beta1.HookResult{Event: "Start", UpgradeJob: "other", Job: "x"}, true},
+		{"it ran for the job", both, v1beta1.HookResult{Event: "Start", UpgradeJob: "weekly", Job: "x"}, false},
+		{"it ran at the creation only", both, v1beta1.HookResult{Event: "Create", UpgradeJob: "weekly", Job: "x"}, true},
+		{"it was for the creation only, and ran", []v1beta1.HookEvent{"Create"}, v1beta1.HookResult{Event: "Create", UpgradeJob: "weekly", Job: "x"}, false},
+		{"it could not run", both, v1beta1.HookResult{Event: "Start", UpgradeJob: "weekly"}, true},
+		{"it ran for another job", both, v1beta1.HookResult{Event: "Start", UpgradeJob: "other", Job: "x"}, true},
 	} {
 		hook := newHook("notify", ready, claimedBy("weekly", "weekly-uid"), func(h *v1beta1.UpgradeJobHook) {
-			h.Spec.Events = []v1beta1.HookEvent{"Start", "Create"}
+			h.Spec.Events = tc.events
 			h.Status.LastResults = []v1beta1.HookResult{tc.result}
 		})
 		w := newWorld(t, hook).register(plain())
@@ -192,6 +195,17 @@ func TestHookOfAJobThatIsGone(t *testing.T) {
 		if got := get(w, hook).Status.ClaimedBy; (got == nil) != tc.free {
 			t.Errorf("%s: claimed by %v, want free: %t", tc.reason, got, tc.free)
 		}
+	}
+}
+
+func TestHookOfAJobThatTheCacheDoesNotKnowYet(t *testing.T) {
+	hook := newHook("notify", ready, claimedBy("weekly", "weekly-uid"))
+	w := newWorld(t, hook, newJob("weekly")).register(plain())
+	w.api.blind = true
+	w.reconcile(w.hookReconciler(), hook)
+	w.api.blind = false
+	if got := get(w, hook).Status.ClaimedBy; got == nil {
+		t.Error("the claim is given up")
 	}
 }
 

@@ -176,12 +176,13 @@ func (p *Pass) Refresh(ctx context.Context) error {
 }
 
 // Abandon gives up the runs of a job that has ended that have no Job yet, and that nobody would create one for: those
-// that the job waited for, and those of an earlier end, before the job was resumed.
+// that the job waited for, those of an earlier end, before the job was resumed, and those that could not be created for
+// too long.
 func (p *Pass) Abandon(ctx context.Context) error {
 	var errs []error
 	for i := range p.Job.Status.HookTracker {
 		run := &p.Job.Status.HookTracker[i]
-		if run.Status == v1beta1.HookRunPending && (run.HookEvent.Holds() || run.TrackingKey != Event{}.key(p.Job)) {
+		if run.Status == v1beta1.HookRunPending && (run.HookEvent.Holds() || run.TrackingKey != Event{}.key(p.Job) || p.patience(run) == 0) {
 			errs = append(errs, p.lost(ctx, run, "The UpgradeJob ended before the Job was created."))
 		}
 	}

@@ -232,7 +232,10 @@ func TestResults(t *testing.T) {
 			"what it says is not for terminals", []*corev1.Pod{pod("\x1b[31mno\nspace", 0, 1)},
 			func(w *world) { w.end(batchv1.JobFailed, limit) }, "backup Start Failed: [31mno space (" + limit + ")", -time.Minute,
 		},
-		{"it has failed, but a pod of it is on a node that is lost", nil, func(w *world) { w.end(batchv1.JobFailureTarget, limit) }, "backup Start Failed: " + limit, -time.Minute},
+		{"it has failed, but a pod of it is on a node that is lost", nil, func(w *world) {
+			w.end(batchv1.JobFailureTarget, limit)
+			w.now = begin.Add(podGrace)
+		}, "backup Start Failed: " + limit, -time.Minute},
 		{"it is finished and its TTL deletes it", nil, func(w *world) { w.end(batchv1.JobComplete, ""); w.delete() }, "backup Start Succeeded: ", -time.Minute},
 		{"somebody deletes it before it is finished", nil, func(w *world) { w.delete() }, "backup Start Failed: Job %s was deleted before it finished.", 0},
 		{"somebody tears it out", nil, func(w *world) {
@@ -272,6 +275,43 @@ func TestResults(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// podGrace is how long the pods of a Job that is bound to fail are given to end.
+const podGrace = 5 * time.Minute
+
+// A pod that is being stopped may still write its backup.
+func TestAJobThatIsBoundToFailRunsOn(t *testing.T) {
+	w := newWorld(t, newJob("job"), newHook("backup"))
+	w.mustEmit("job", start)
+	w.end(batchv1.JobFailureTarget, "its deadline is over")
+	if progress := w.mustEmit("job", start); len(progress.Running) != 1 {
+		t.Errorf("got %+v, want it to run until its pods are gone", progress)
+	}
+}
+
+// A webhook of the cluster may be away for days.
+func TestAJobThatCannotBeCreatedForDays(t *testing.T) {
+	w := newWorld(t, newJob("job"), newHook("report", on(finish)))
+	w.update("job", func(job *v1beta1.UpgradeJob) { job.Status.CompletionTime = new(metav1.NewTime(begin)) })
+	w.fail = func(verb string, _ client.Object) error {
+		if verb == "create" {
+			return apierrors.NewInternalError(errors.New("failed calling webhook"))
+		}
+		return nil
+	}
+	if _, err := w.emit("job", finish); err == nil {
+		t.Fatal("no error")
+	}
+	w.now = begin.Add(25 * time.Hour)
+	w.must(w.pass("job", func(p *hooks.Pass) error { return p.Abandon(t.Context()) }))
+	if diff := cmp.Diff([]string{"report Finish Failed"}, w.runs("job")); diff != "" {
+		t.Error(diff)
+	}
+	w.mustEmit("job", finish)
+	if len(w.created) > 0 || w.unfinished() {
+		t.Errorf("created %v, unfinished %v", w.created, w.unfinished())
 	}
 }
 

@@ -37,8 +37,9 @@ func (p *Pass) judge(ctx context.Context, run *v1beta1.HookRun) error {
 func (p *Pass) follow(ctx context.Context, run *v1beta1.HookRun, job *batchv1.Job) {
 	run.Status = v1beta1.HookRunActive
 	completed, failed := condition(job, batchv1.JobComplete), condition(job, batchv1.JobFailed)
-	if failed == nil { // it comes only when the last pod is gone, which may never be on a node that is lost
-		failed = condition(job, batchv1.JobFailureTarget)
+	// Failed comes only when the last pod is gone, which may never be on a node that is lost.
+	if target := condition(job, batchv1.JobFailureTarget); failed == nil && target != nil && p.Now.Sub(target.LastTransitionTime.Time) >= podGrace {
+		failed = target
 	}
 	switch {
 	case completed != nil:
@@ -83,7 +84,7 @@ func (p *Pass) Patience() time.Duration {
 	var first time.Duration
 	for i := range p.Job.Status.HookTracker {
 		if run := &p.Job.Status.HookTracker[i]; !run.Status.Finished() {
-			if left := max(p.patience(run), time.Millisecond); first == 0 || left < first {
+			if left := max(p.patience(run), time.Minute); first == 0 || left < first {
 				first = left
 			}
 		}
@@ -99,6 +100,9 @@ func condition(job *batchv1.Job, conditionType batchv1.JobConditionType) *batchv
 	}
 	return nil
 }
+
+// podGrace is how long the pods of a Job that is bound to fail are given to end.
+const podGrace = 5 * time.Minute
 
 // Bound of what is read and recorded of a hook's message.
 const (

@@ -221,7 +221,7 @@ func addReconcilers(ctx context.Context, mgr ctrl.Manager, watcher *monitoring.C
 			Client: mgr.GetClient(), Secrets: mgr.GetAPIReader(), Cluster: cluster, Clock: o.Clock, Jobs: jobs,
 		},
 		"UpgradeJobHook": &controller.UpgradeJobHookReconciler{
-			Client: mgr.GetClient(), Upgraders: o.Upgraders, Clock: o.Clock,
+			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Upgraders: o.Upgraders, Clock: o.Clock,
 		},
 		"UpgradeSuspensionWindow": &controller.UpgradeSuspensionWindowReconciler{
 			Client: mgr.GetClient(), Clock: o.Clock,

@@ -309,3 +309,20 @@ func TestAHookThatAbortsIsHeardWhateverTheOthersDo(t *testing.T) {
 		t.Errorf("got %+v", result)
 	}
 }
+
+// A hook that could not run is given another chance by a resume, but not behind what it was to come before.
+func TestAHookOfAPreflightDoesNotRunAfterAResumeBehindIt(t *testing.T) {
+	event := v1beta1.HookEventStepCompleted("Preflight")
+	w := newWorld(t, newJob(
+		done("Preflight", 0), commenced, ranAt(event, "backup", ignored, v1beta1.HookRunFailed, "refused"), resumed(time.Hour),
+		func(job *v1beta1.UpgradeJob) { job.Status.HookTracker[0].Job = "" },
+	), openshifttest.ClusterVersion(openshifttest.Desired(target)), hookOn("backup", ignored, event))
+	w.now = start.Add(time.Hour)
+	w.pass(steps.UntilCommenced(never(t, "Preflight")), steps.UpgradeCommenced(), answering(t, "Later", steps.Wait(0, "Waiting", "...")))
+	if got := w.job().Status.HookTracker; len(got) != 1 {
+		t.Errorf("got the runs %+v", got)
+	}
+	if !w.upgrade().Commenced() {
+		t.Error("it is not known any more that the upgrade has commenced")
+	}
+}

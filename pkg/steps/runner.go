@@ -144,6 +144,9 @@ func (r *recorder) holdNext(ctx context.Context, step Step, rest []Step) (Result
 	if !hooks.HasRun(u.Job, v1beta1.HookEventStepCompleted(step.Condition())) {
 		return Result{}, false
 	}
+	if len(rest) > 0 && u.completed(rest[0].Condition()) {
+		return Result{}, false // what was to be held has happened; a job that was resumed goes on behind it
+	}
 	verdict, err := hold(ctx, u, r.completion(step))
 	switch {
 	case err == nil && verdict.kind == kindDone:

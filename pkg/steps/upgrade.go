@@ -99,6 +99,12 @@ func (u *Upgrade) Attempted(condition string) bool {
 	return stepStatus(u.Job, condition) != nil
 }
 
+// completed tells whether the step of that condition is recorded as done.
+func (u *Upgrade) completed(condition string) bool {
+	s := stepStatus(u.Job, condition)
+	return s != nil && s.CompletionTime != nil
+}
+
 // doneForGood tells whether the step of that condition is recorded as done since the job was resumed last, and no step
 // before it was done later.
 func (u *Upgrade) doneForGood(condition string) bool {
