@@ -44,7 +44,9 @@ func TestFailedJobIsResumedWhereTheClusterStands(t *testing.T) {
 func TestJobThatFailsAgainIsResumedAgain(t *testing.T) {
 	c := newCluster(t, degraded("storage"))
 	c.startOperator()
-	job := create(c, aJob(configured(func(config *v1beta1.UpgradeJobConfig) { config.PreUpgradeHealthChecks.Timeout = duration(3 * time.Second) })))
+	job := create(c, aJob(configured(func(config *v1beta1.UpgradeJobConfig) {
+		config.PreUpgradeHealthChecks.Timeout = duration(3 * time.Second)
+	})))
 	c.wait(job, skippedFor(v1beta1.ReasonPreHealthCheckFailed))
 	c.resume(job, "again")
 	resumed := c.when(job, inPhase(v1beta1.PhaseActive), resumedTimes(1))
