@@ -151,7 +151,7 @@ type UpgradeJobHookStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// claimedBy is the UpgradeJob for which a hook with run Next runs. It is given free if that job is skipped, or deleted before the hook ran at more than its creation.
+	// claimedBy is the UpgradeJob for which a hook with run Next runs. It is given free if that job is skipped, or deleted before the hook ran for it (at more than its creation, unless the hook is for nothing else).
 	// +optional
 	ClaimedBy *HookClaim `json:"claimedBy,omitempty"`
 
