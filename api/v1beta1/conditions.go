@@ -95,6 +95,19 @@ func StepDone(step, message string) metav1.Condition {
 	return condition(step, metav1.ConditionTrue, ReasonCompleted, message)
 }
 
+// StepHolds is the condition of a step that is done, and whose condition tells whether it holds something.
+func StepHolds(step string, holds bool, reason, message string) metav1.Condition {
+	if holds {
+		return condition(step, metav1.ConditionTrue, reason, message)
+	}
+	return condition(step, metav1.ConditionFalse, reason, message)
+}
+
+// MachineConfigPoolsLeftPaused is the condition of an UpgradeConfig while jobs that are over have left pools paused.
+func MachineConfigPoolsLeftPaused(message string) metav1.Condition {
+	return condition(ConditionMachineConfigPoolsPaused, metav1.ConditionTrue, ReasonLeftPaused, message)
+}
+
 // StepNotDone is the condition of a step that waits, ended the job, or met an error.
 func StepNotDone(step, reason, message string) metav1.Condition {
 	return condition(step, metav1.ConditionFalse, reason, message)

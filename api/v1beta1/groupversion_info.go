@@ -16,6 +16,7 @@ var GroupVersion = schema.GroupVersion{Group: "managedupgrade.appuio.io", Versio
 func AddToScheme(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion,
 		&ClusterVersion{}, &ClusterVersionList{},
+		&NodeForceDrain{}, &NodeForceDrainList{},
 		&UpgradeConfig{}, &UpgradeConfigList{},
 		&UpgradeJob{}, &UpgradeJobList{},
 		&UpgradeJobHook{}, &UpgradeJobHookList{},

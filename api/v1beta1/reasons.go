@@ -14,6 +14,9 @@ const (
 	ConditionPreflightHealthy = "PreflightHealthy"
 	// ConditionCreateHooksCompleted tells on an UpgradeJob whether the hooks of the event Create have finished.
 	ConditionCreateHooksCompleted = "CreateHooksCompleted"
+	// ConditionMachineConfigPoolsPaused tells on an UpgradeJob, as the condition of a step, whether the job holds pools
+	// paused, and on an UpgradeConfig that jobs which are over have left pools paused.
+	ConditionMachineConfigPoolsPaused = "MachineConfigPoolsPaused"
 	// ConditionStarted tells on an UpgradeJob whether it has started, and if not, why not.
 	ConditionStarted = "Started"
 	// ConditionSucceeded is True on an UpgradeJob that succeeded.
@@ -50,6 +53,12 @@ const (
 	ReasonSynced = "Synced"
 	// ReasonSyncFailed: OpenShift's ClusterVersion could not be written.
 	ReasonSyncFailed = "SyncFailed"
+	// ReasonPoolCannotBeDelayed: config.machineConfigPools delays a pool that the control plane needs. Also of Skipped.
+	ReasonPoolCannotBeDelayed = "PoolCannotBeDelayed"
+	// ReasonInvalidJQ: podJQSelector of a NodeForceDrain is no jq expression.
+	ReasonInvalidJQ = "InvalidJQ"
+	// ReasonForbidden: the operator lacks the permission for what the spec asks for.
+	ReasonForbidden = "Forbidden"
 	// ReasonNotManaged: the object does not stand in the operator's namespace and has no effect.
 	ReasonNotManaged = "NotManaged"
 )
@@ -112,12 +121,28 @@ const (
 	ReasonTimedOut = "TimedOut"
 	// ReasonPostHealthCheckFailed: the cluster was not healthy after the upgrade.
 	ReasonPostHealthCheckFailed = "PostHealthCheckFailed"
+	// ReasonUnpausingPoolsExpired: a delayed pool could not be released within delayMax.
+	ReasonUnpausingPoolsExpired = "UnpausingPoolsExpired"
 	// ReasonReleaseNotAccepted: the cluster-version operator did not accept the release within releaseAcceptTimeout.
 	ReasonReleaseNotAccepted = "ReleaseNotAccepted"
 	// ReasonHookFailed: a hook with failurePolicy Abort failed. Also of steps.
 	ReasonHookFailed = "HookFailed"
 	// ReasonUpgradeSuperseded: somebody changed the cluster's desired update while the job ran.
 	ReasonUpgradeSuperseded = "UpgradeSuperseded"
+)
+
+// Reasons of MachineConfigPoolsPaused.
+const (
+	// ReasonDelaySet: pools are paused until their delay is over.
+	ReasonDelaySet = "DelaySet"
+	// ReasonNoManagedPools: there is no pool that the job pauses.
+	ReasonNoManagedPools = "NoManagedPools"
+	// ReasonReleased: no pool is paused by the job any more.
+	ReasonReleased = "Released"
+	// ReasonLeftPaused: the job has failed, and pools that it paused stay paused. Also of an UpgradeConfig.
+	ReasonLeftPaused = "LeftPaused"
+	// ReasonPausedOnFailure: the job has failed, and pools were paused for that.
+	ReasonPausedOnFailure = "PausedOnFailure"
 )
 
 // Reasons of Succeeded.
@@ -144,6 +169,8 @@ const (
 	ReasonUpdatesUnknown = "UpdatesUnknown"
 	// ReasonControlPlaneUpdating: the cluster-version operator takes the release up, or works towards it.
 	ReasonControlPlaneUpdating = "ControlPlaneUpdating"
+	// ReasonMachineConfigPoolsDelayed: the machine config pools that are left are paused until their time.
+	ReasonMachineConfigPoolsDelayed = "MachineConfigPoolsDelayed"
 	// ReasonMachineConfigPoolsUpdating: machine config pools are not on the configuration of the release yet.
 	ReasonMachineConfigPoolsUpdating = "MachineConfigPoolsUpdating"
 )

@@ -157,7 +157,16 @@ type UpgradeConfigStatus struct {
 	// +optional
 	NextPossibleSchedules []metav1.Time `json:"nextPossibleSchedules,omitempty"`
 
-	// conditions: Ready tells whether the spec can be used, Scheduling whether jobs are being created.
+	// pausedMachineConfigPools are the pools that jobs of this namespace which are over have left paused, by name. The next
+	// job that gets through the control plane releases them.
+	// +kubebuilder:validation:MaxItems=64
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	PausedMachineConfigPools []PausedMachineConfigPool `json:"pausedMachineConfigPools,omitempty"`
+
+	// conditions: Ready tells whether the spec can be used, Scheduling whether jobs are being created, and MachineConfigPoolsPaused
+	// is there, and True, while jobs that are over have left pools paused.
 	// +listType=map
 	// +listMapKey=type
 	// +optional

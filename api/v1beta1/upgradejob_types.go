@@ -23,7 +23,7 @@ const (
 	UpgradeJobFinalizer = "managedupgrade.appuio.io/upgrade-job"
 
 	// UpgradeJobAnnotation names, as namespace/name, the job that holds an object: the lock on
-	// ClusterVersion/version.
+	// ClusterVersion/version, and each MachineConfigPool that the job paused.
 	UpgradeJobAnnotation = "managedupgrade.appuio.io/upgrade-job"
 )
 
@@ -104,6 +104,8 @@ type DesiredVersion struct {
 }
 
 // UpgradeJobConfig says how an upgrade is done.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.machineConfigPools) || self.machineConfigPools.all(p, !has(p.delayUpgrade) || duration(has(p.delayUpgrade.delayMin) ? p.delayUpgrade.delayMin : has(p.delayUpgrade.startAfter) ? p.delayUpgrade.startAfter : '0s') < duration(has(self.upgradeTimeout) ? self.upgradeTimeout : '12h'))",message="delayMin of every delayUpgrade must be shorter than upgradeTimeout, or the job fails before its pools are released"
 type UpgradeJobConfig struct {
 	// upgrader is the variant that chooses the steps.
 	// +kubebuilder:default=OpenShift
@@ -132,6 +134,17 @@ type UpgradeJobConfig struct {
 	// +kubebuilder:default={}
 	// +optional
 	PostUpgradeHealthChecks HealthChecks `json:"postUpgradeHealthChecks,omitzero"`
+
+	// machineConfigPools says how pools of machines other than the masters follow the control plane. Pools that no entry
+	// selects follow at once.
+	// +kubebuilder:validation:MaxItems=32
+	// +listType=atomic
+	// +optional
+	MachineConfigPools []MachineConfigPoolConfig `json:"machineConfigPools,omitempty"`
+
+	// pauseMachineConfigPoolsOnFailure keeps machines that are not upgraded yet from following a job that has failed.
+	// +optional
+	PauseMachineConfigPoolsOnFailure *PauseMachineConfigPoolsOnFailure `json:"pauseMachineConfigPoolsOnFailure,omitempty"`
 
 	// notifications are the webhooks that are told of each transition of a job.
 	// +kubebuilder:validation:MaxItems=8
@@ -180,6 +193,13 @@ type UpgradeJobStatus struct {
 	// +listType=atomic
 	// +optional
 	Blockers []Blocker `json:"blockers,omitempty"`
+
+	// pools is how far the machine config pools have come, by name.
+	// +kubebuilder:validation:MaxItems=64
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Pools []MachineConfigPoolStatus `json:"pools,omitempty"`
 
 	// hookTracker records each run of a hook for this job.
 	// +kubebuilder:validation:MaxItems=512

@@ -22,11 +22,10 @@ import (
 	"github.com/appuio/managed-upgrade-operator/pkg/poll"
 )
 
-// NodeField is the field by which the API server selects the nodes that NodesInWork asks for. The machine-config
-// operator cordons a node for as long as it works on it.
+// NodeField is the field by which the API server selects the nodes that are watched: those that are cordoned.
 const NodeField = "spec.unschedulable"
 
-// NodesInterval is how long an answer of NodesInWork stands.
+// NodesInterval is how often the nodes in work are looked at while they are waited for, if nothing else happens.
 const NodesInterval = 10 * time.Second
 
 // Cluster reads and writes OpenShift's objects. Objects that it returns belong to the cache: they must not be changed.
@@ -36,7 +35,6 @@ type Cluster struct {
 	live   client.Reader
 
 	// What cannot be watched, or costs too much to be.
-	inWork      poll.Question[[]metav1.PartialObjectMetadata]
 	nodes       poll.Question[[]NodeFacts]
 	budgets     poll.Question[[]*NamespaceBudgets]
 	removedAPIs poll.Question[[]RemovedAPI]
@@ -75,12 +73,22 @@ func (c *Cluster) Operators(ctx context.Context) ([]configv1.ClusterOperator, er
 	return list.Items, nil
 }
 
-// Pools returns every MachineConfigPool, in no particular order.
+// Pools returns every MachineConfigPool, in order of name.
 func (c *Cluster) Pools(ctx context.Context) ([]mcfgv1.MachineConfigPool, error) {
+	return listPools(ctx, c.client, client.UnsafeDisableDeepCopy)
+}
+
+// LivePools returns every MachineConfigPool as the API server has it now, in order of name. It costs a request.
+func (c *Cluster) LivePools(ctx context.Context) ([]mcfgv1.MachineConfigPool, error) {
+	return listPools(ctx, c.live)
+}
+
+func listPools(ctx context.Context, r client.Reader, options ...client.ListOption) ([]mcfgv1.MachineConfigPool, error) {
 	list := &mcfgv1.MachineConfigPoolList{}
-	if err := c.client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.List(ctx, list, options...); err != nil {
 		return nil, fmt.Errorf("list MachineConfigPools: %w", err)
 	}
+	slices.SortFunc(list.Items, func(a, b mcfgv1.MachineConfigPool) int { return cmp.Compare(a.Name, b.Name) })
 	return list.Items, nil
 }
 
@@ -97,25 +105,53 @@ func (c *Cluster) RenderedBy(ctx context.Context, machineConfig string) (string,
 	return mc.Annotations[ReleaseImageVersionAnnotation], nil
 }
 
-// NodesInWork returns the nodes that the machine-config operator works on, in order of name, as of at most
-// NodesInterval ago. It costs a request then, which returns the metadata of the cordoned nodes only. A watch would
-// deliver each of the many writes of every kubelet and of every node's roll, day and night, to say the same.
-func (c *Cluster) NodesInWork(ctx context.Context, now time.Time) ([]metav1.PartialObjectMetadata, error) {
-	return c.inWork.Get(ctx, now, NodesInterval, func(ctx context.Context) ([]metav1.PartialObjectMetadata, error) {
-		list := &metav1.PartialObjectMetadataList{}
-		list.SetGroupVersionKind(nodeKind)
-		err := c.live.List(ctx, list, client.MatchingFields{NodeField: "true"},
-			&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: "0"}}) // the API server's cache is fresh enough
-		if err != nil {
-			return nil, fmt.Errorf("list Nodes: %w", err)
+// NodesInWork returns the nodes that the machine-config operator works on, in order of name. The cache has the cordoned
+// ones only, and of them the metadata: the machine-config operator cordons a node for as long as it works on it, and a
+// watch of all nodes would deliver the heartbeats of every kubelet, day and night.
+func (c *Cluster) NodesInWork(ctx context.Context) ([]metav1.PartialObjectMetadata, error) {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(nodeKind)
+	if err := c.client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list Nodes: %w", err)
+	}
+	inWork := make([]metav1.PartialObjectMetadata, 0, len(list.Items))
+	for i := range list.Items {
+		if _, ok := NodeInWork(&list.Items[i]); ok {
+			inWork = append(inWork, list.Items[i])
 		}
-		list.Items = slices.DeleteFunc(list.Items, func(node metav1.PartialObjectMetadata) bool {
-			_, inWork := NodeInWork(&node)
-			return !inWork
-		})
-		slices.SortFunc(list.Items, func(a, b metav1.PartialObjectMetadata) int { return cmp.Compare(a.Name, b.Name) })
-		return list.Items, nil
+	}
+	slices.SortFunc(inWork, func(a, b metav1.PartialObjectMetadata) int { return cmp.Compare(a.Name, b.Name) })
+	return inWork, nil
+}
+
+// PausePool pauses a pool on behalf of a job, which it names in an annotation. It fails with a conflict if the pool is
+// not the one that was judged any more.
+func (c *Cluster) PausePool(ctx context.Context, pool *mcfgv1.MachineConfigPool, holder string) (*mcfgv1.MachineConfigPool, error) {
+	return c.patchPool(ctx, pool, true, holder)
+}
+
+// ReleasePool unpauses a pool and takes back the annotation that names who paused it. It fails with a conflict if the pool is
+// not the one that was judged any more.
+func (c *Cluster) ReleasePool(ctx context.Context, pool *mcfgv1.MachineConfigPool) (*mcfgv1.MachineConfigPool, error) {
+	return c.patchPool(ctx, pool, false, nil)
+}
+
+func (c *Cluster) patchPool(ctx context.Context, pool *mcfgv1.MachineConfigPool, paused bool, holder any) (*mcfgv1.MachineConfigPool, error) {
+	data, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{
+			"resourceVersion": pool.ResourceVersion,
+			"annotations":     map[string]any{v1beta1.UpgradeJobAnnotation: holder},
+		},
+		"spec": map[string]any{"paused": paused},
 	})
+	if err != nil {
+		return nil, fmt.Errorf("encode patch of MachineConfigPool/%s: %w", pool.Name, err)
+	}
+	written := &mcfgv1.MachineConfigPool{ObjectMeta: metav1.ObjectMeta{Name: pool.Name}}
+	if err := c.client.Patch(ctx, written, client.RawPatch(types.MergePatchType, data)); err != nil {
+		return nil, fmt.Errorf("patch MachineConfigPool/%s: %w", pool.Name, err)
+	}
+	return written, nil
 }
 
 // SetDesiredUpdate asks the cluster-version operator for the release, on behalf of the holder of the lock, which it

@@ -4,6 +4,9 @@
 package openshift
 
 import (
+	"maps"
+	"strings"
+
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -39,4 +42,12 @@ func TrimMachineConfig(mc *metav1.PartialObjectMetadata) {
 	mc.Labels = nil
 	mc.ManagedFields = nil
 	mc.OwnerReferences = nil
+}
+
+// TrimNode removes from a Node's metadata what this package does not read: all annotations but those of the
+// machine-config operator.
+func TrimNode(node *metav1.PartialObjectMetadata) {
+	maps.DeleteFunc(node.Annotations, func(key, _ string) bool { return !strings.HasPrefix(key, mcoPrefix) })
+	node.ManagedFields = nil
+	node.OwnerReferences = nil
 }

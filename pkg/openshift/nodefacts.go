@@ -69,7 +69,7 @@ func nodeCondition(node *corev1.Node, t corev1.NodeConditionType) *corev1.NodeCo
 }
 
 // Nodes returns the facts of every node, in order of name, as of at most maxAge ago. They are shared and must not be
-// changed. They are not watched, for the reason that NodesInWork gives.
+// changed. They are not watched: see NodesInWork.
 func (c *Cluster) Nodes(ctx context.Context, now time.Time, maxAge time.Duration) ([]NodeFacts, error) {
 	return c.nodes.Get(ctx, now, maxAge, func(ctx context.Context) ([]NodeFacts, error) {
 		var all []NodeFacts

@@ -21,6 +21,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/selection"
@@ -159,6 +160,7 @@ func cacheOptions(namespace, operatorNamespace string) cache.Options {
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
 			openshift.MachineConfigMetadata(): {Transform: trimMachineConfig},
+			openshift.NodeMetadata():          {Transform: trimNode, Field: fields.OneTermEqualSelector(openshift.NodeField, "true")},
 		},
 	}
 	hookJobs := cache.ByObject{Label: hookJobSelector(), Transform: trimHookJob}
@@ -169,7 +171,7 @@ func cacheOptions(namespace, operatorNamespace string) cache.Options {
 	hookJobs.Namespaces = map[string]cache.Config{namespace: {}}
 	options.ByObject[&batchv1.Job{}] = hookJobs
 	// Not by DefaultNamespaces: that would lead every read of a cluster-scoped kind through a detour.
-	for _, kind := range []client.Object{&v1beta1.UpgradeConfig{}, &v1beta1.UpgradeJob{}, &v1beta1.UpgradeJobHook{}, &v1beta1.UpgradeSuspensionWindow{}} {
+	for _, kind := range []client.Object{&v1beta1.NodeForceDrain{}, &v1beta1.UpgradeConfig{}, &v1beta1.UpgradeJob{}, &v1beta1.UpgradeJobHook{}, &v1beta1.UpgradeSuspensionWindow{}} {
 		options.ByObject[kind] = cache.ByObject{Namespaces: map[string]cache.Config{namespace: {}}}
 	}
 	// The one that is synced, and those that stand where they have no effect and have to be told so.
@@ -180,6 +182,13 @@ func cacheOptions(namespace, operatorNamespace string) cache.Options {
 var trimMachineConfig toolscache.TransformFunc = func(o any) (any, error) {
 	if mc, ok := o.(*metav1.PartialObjectMetadata); ok {
 		openshift.TrimMachineConfig(mc)
+	}
+	return o, nil
+}
+
+var trimNode toolscache.TransformFunc = func(o any) (any, error) {
+	if node, ok := o.(*metav1.PartialObjectMetadata); ok {
+		openshift.TrimNode(node)
 	}
 	return o, nil
 }

@@ -103,7 +103,7 @@ func poolBlockers(ctx context.Context, u *Upgrade, condition string, pools []jud
 	if err != nil {
 		return nil, err
 	}
-	nodes, err := u.Cluster.NodesInWork(ctx, u.Now)
+	nodes, err := u.Cluster.NodesInWork(ctx)
 	if err != nil { // the API server comes and goes while masters reboot; the pools tell enough
 		log.FromContext(ctx).V(1).Info("The nodes in work are not known", "cause", err.Error())
 		return blockers, nil

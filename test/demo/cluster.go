@@ -164,7 +164,7 @@ func (o *observer) addNodes(ctx context.Context, p *progress, version string) er
 	var names []string
 	for i := range nodes.Items {
 		if does, inWork := openshift.NodeInWork(&nodes.Items[i]); inWork {
-			names = append(names, nodes.Items[i].Name+" "+does)
+			names = append(names, nodes.Items[i].Name+" "+does.String())
 		}
 	}
 	slices.Sort(names)
