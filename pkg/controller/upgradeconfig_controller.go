@@ -10,6 +10,7 @@ import (
 	"time"
 
 	configv1 "github.com/openshift/api/config/v1"
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -61,18 +62,29 @@ func (r *UpgradeConfigReconciler) Reconcile(ctx context.Context, req ctrl.Reques
 		return ctrl.Result{}, nil // the garbage collector deletes the jobs, and they clean up after themselves
 	}
 	base := config.DeepCopy()
-	after, err := r.schedule(ctx, config)
+	after, err := r.look(ctx, config)
 	config.Status.ObservedGeneration = config.Generation
 	wrote, writeErr := writeStatus(ctx, r.Client, base, config, upgradeConfigStatus)
 	if wrote && writeErr == nil {
 		r.freshness.wrote(config)
 		r.tell(base, config)
+		r.tellPools(base, config)
 	}
 	err = errors.Join(err, writeErr)
 	return r.retry.after(ctx, req, after, err), nil
 }
 
-func (r *UpgradeConfigReconciler) schedule(ctx context.Context, config *v1beta1.UpgradeConfig) (time.Duration, error) {
+// look does what is to be done for the config, in memory as far as it is its status.
+func (r *UpgradeConfigReconciler) look(ctx context.Context, config *v1beta1.UpgradeConfig) (time.Duration, error) {
+	all, err := r.Cluster.Pools(ctx)
+	if err != nil {
+		return 0, err
+	}
+	after, err := r.schedule(ctx, config, all)
+	return after, errors.Join(err, r.tellPausedPools(ctx, config, all))
+}
+
+func (r *UpgradeConfigReconciler) schedule(ctx context.Context, config *v1beta1.UpgradeConfig, all []mcfgv1.MachineConfigPool) (time.Duration, error) {
 	if config.Status.ScheduleObservedTime == nil {
 		config.Status.ScheduleObservedTime = ptr.To(config.CreationTimestamp)
 	} else if config.Status.ObservedGeneration != config.Generation {
@@ -82,7 +94,7 @@ func (r *UpgradeConfigReconciler) schedule(ctx context.Context, config *v1beta1.
 	if err != nil {
 		return 0, err
 	}
-	plan, notReady := r.plan(config, facts)
+	plan, notReady := r.plan(config, facts, all)
 	if notReady != nil {
 		r.set(config, *notReady)
 		r.set(config, v1beta1.NotScheduling(v1beta1.ReasonInvalidConfig, "The configuration cannot be used: "+notReady.Message))
@@ -177,12 +189,17 @@ func (r *UpgradeConfigReconciler) gather(ctx context.Context, config *v1beta1.Up
 }
 
 // plan returns the plan, or the condition that says why there can be none.
-func (r *UpgradeConfigReconciler) plan(config *v1beta1.UpgradeConfig, facts planner.Facts) (planner.Plan, *metav1.Condition) {
+func (r *UpgradeConfigReconciler) plan(config *v1beta1.UpgradeConfig, facts planner.Facts, all []mcfgv1.MachineConfigPool) (planner.Plan, *metav1.Condition) {
 	if _, err := r.Upgraders.Get(upgraderName(config.Spec.JobTemplate.Spec.Config)); err != nil {
 		return planner.Plan{}, ptr.To(v1beta1.NotReady(v1beta1.ReasonUnknownUpgrader, err.Error()))
 	}
 	if err := validateQueries(config.Spec.JobTemplate.Spec.Config); err != nil {
 		return planner.Plan{}, ptr.To(v1beta1.NotReady(v1beta1.ReasonInvalidQuery, err.Error()))
+	}
+	if err := validatePools(config.Spec.JobTemplate.Spec.Config, all); errors.Is(err, errPoolCannotBeDelayed) {
+		return planner.Plan{}, ptr.To(v1beta1.NotReady(v1beta1.ReasonPoolCannotBeDelayed, err.Error()))
+	} else if err != nil {
+		return planner.Plan{}, ptr.To(v1beta1.NotReady(v1beta1.ReasonInvalidSelector, err.Error()))
 	}
 	spec := config.Spec.Schedule
 	s, err := schedule.Parse(spec.Cron, spec.ISOWeek, spec.Location)
@@ -287,5 +304,7 @@ func (r *UpgradeConfigReconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Owns(&v1beta1.UpgradeJob{}, builder.WithPredicates(phaseChanged)).
 		Watches(&v1beta1.UpgradeSuspensionWindow{}, everyConfig, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&configv1.ClusterVersion{}, everyConfig, builder.WithPredicates(availableUpdatesChanged)).
+		Watches(&v1beta1.UpgradeJob{}, everyConfig, builder.WithPredicates(poolsLeft)).
+		Watches(&mcfgv1.MachineConfigPool{}, everyConfig, builder.WithPredicates(poolSettingsChanged)).
 		Complete(r)
 }

@@ -10,12 +10,16 @@ import (
 	"time"
 
 	configv1 "github.com/openshift/api/config/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
+	"github.com/appuio/managed-upgrade-operator/pkg/pools"
 	"github.com/appuio/managed-upgrade-operator/pkg/steps"
 	"github.com/appuio/managed-upgrade-operator/pkg/upgrader"
 )
@@ -39,8 +43,12 @@ func (r *UpgradeJobReconciler) release(ctx context.Context, job *v1beta1.Upgrade
 	}
 	// Also a job that never started: the process may have ended between its lock and the record of its start.
 	if !r.gaveBack[job.UID] {
+		before := job.DeepCopy()
 		if wait, err := r.giveBack(ctx, job, cv); wait > 0 || err != nil {
 			return wait, err
+		}
+		if err := r.tellWhatIsHeld(ctx, before, job); err != nil {
+			return 0, err
 		}
 	}
 	if keep {
@@ -87,4 +95,42 @@ func (r *UpgradeJobReconciler) finally(ctx context.Context, job *v1beta1.Upgrade
 		return wait, err
 	}
 	return 0, r.unlock(ctx, job, upgrade.Version)
+}
+
+// tellWhatIsHeld records and publishes what the job keeps after its end: pools that stay paused.
+func (r *UpgradeJobReconciler) tellWhatIsHeld(ctx context.Context, before, job *v1beta1.UpgradeJob) error {
+	wrote, err := writeStatus(ctx, r.Client, before, job, upgradeJobStatus)
+	if !wrote || client.IgnoreNotFound(err) != nil {
+		return client.IgnoreNotFound(err)
+	}
+	r.freshness.wrote(job)
+	c := meta.FindStatusCondition(job.Status.Conditions, v1beta1.ConditionMachineConfigPoolsPaused)
+	if c != nil && c.Status == metav1.ConditionTrue {
+		log.FromContext(ctx).Info("Pools stay paused", "reason", c.Reason, "message", c.Message)
+		r.Events.Eventf(job, nil, corev1.EventTypeWarning, c.Reason, c.Type, "%s", v1beta1.Truncate(c.Message, maxNote))
+	}
+	return nil
+}
+
+// forgetReleasedPools takes back that a job which is over has left pools paused, once none is any more.
+func (r *UpgradeJobReconciler) forgetReleasedPools(ctx context.Context, job *v1beta1.UpgradeJob) error {
+	if !meta.IsStatusConditionTrue(job.Status.Conditions, v1beta1.ConditionMachineConfigPoolsPaused) {
+		return nil
+	}
+	all, err := r.Cluster.Pools(ctx)
+	if err != nil || len(pools.HeldBy(all, job.LockKey())) > 0 {
+		return err
+	}
+	before := job.DeepCopy()
+	released := v1beta1.StepHolds(v1beta1.ConditionMachineConfigPoolsPaused, false, v1beta1.ReasonReleased, "The pools that the job left paused have been released since.")
+	setCondition(&job.Status.Conditions, released, job.Generation, r.Clock)
+	if err := patchStatus(ctx, r.Client, before, job); err != nil {
+		return err
+	}
+	r.freshness.wrote(job)
+	return nil
+}
+
+func upgradeJobStatus(o client.Object) *v1beta1.UpgradeJobStatus {
+	return &o.(*v1beta1.UpgradeJob).Status
 }

@@ -224,7 +224,7 @@ func (p *pass) run(ctx context.Context, variant upgrader.Upgrader, lockedBy stri
 
 	upgrade := &steps.Upgrade{
 		Job: p.job, Now: p.now, Cluster: p.Cluster, Monitoring: p.Monitoring, Version: p.version,
-		LockedBy: lockedBy, Persist: p.persist, Turned: p.stepTurned,
+		LockedBy: lockedBy, Over: p.over, Persist: p.persist, Turned: p.stepTurned,
 	}
 	upgrade.Hooks = p.hooks(func(ctx context.Context) error { // a hook is the first that changes something
 		if lockedBy == "" { // else it has commenced, and somebody took the lock meanwhile
@@ -243,8 +243,11 @@ func (p *pass) run(ctx context.Context, variant upgrader.Upgrader, lockedBy stri
 		p.version = upgrade.Version
 		p.freshness.wrote(p.version)
 	}
-	if ended {
+	switch {
+	case ended:
 		p.finish(outcome)
+	case result.Err == nil:
+		lifecycle.SetPaused(p.job, result.Paused)
 	}
 	return result.After, result.Err
 }
@@ -329,5 +332,7 @@ func (r *UpgradeJobReconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&configv1.ClusterVersion{}, r.awaitingJobs(clusterVersionTurned)).
 		Watches(&configv1.ClusterOperator{}, r.awaitingJobs(clusterOperatorTurned)).
 		Watches(&mcfgv1.MachineConfigPool{}, r.awaitingJobs(poolTurned)).
+		Watches(&mcfgv1.MachineConfigPool{}, r.formerHolder()).
+		WatchesMetadata(openshift.NodeMetadata(), r.awaitingNodes()).
 		Complete(r)
 }

@@ -55,7 +55,8 @@ func (p *pass) createHooks(ctx context.Context, created bool) (hooks.Progress, e
 func (p *pass) end(ctx context.Context) (time.Duration, error) {
 	if !controllerutil.ContainsFinalizer(p.job, v1beta1.UpgradeJobFinalizer) {
 		p.progress.forget(p.job)
-		return 0, p.hooks(p.persist).Release(ctx) // it was let go before, but a Job may have turned up since
+		// It was let go before, but a Job may have turned up since.
+		return 0, errors.Join(p.hooks(p.persist).Release(ctx), p.forgetReleasedPools(ctx, p.job))
 	}
 	patience, hooksErr := p.outcomeHooks(ctx)
 	wait, err := p.release(ctx, p.job, p.version, hooksErr != nil || patience > 0)

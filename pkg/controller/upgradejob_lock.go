@@ -22,22 +22,41 @@ func (p *pass) lockedBy(ctx context.Context) (string, error) {
 	if holder == "" || holder == p.job.LockKey() {
 		return "", nil
 	}
-	namespace, name, isJob := strings.Cut(holder, "/")
-	if !isJob || (p.Namespace != "" && namespace != p.Namespace) {
+	other, watched, err := p.jobNamed(ctx, holder)
+	switch {
+	case err != nil:
+		return "", err
+	case !watched:
 		return fmt.Sprintf("%q, which this operator does not watch; if it is not in use any more, remove the annotation %s from ClusterVersion/%s",
 			holder, v1beta1.UpgradeJobAnnotation, v1beta1.ClusterVersionName), nil
-	}
-	other := &v1beta1.UpgradeJob{}
-	err := p.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, other)
-	switch {
-	case apierrors.IsNotFound(err):
-		return "", nil
-	case err != nil:
-		return "", fmt.Errorf("get UpgradeJob %s, which holds the lock: %w", holder, err)
-	case other.Status.Phase.Finished() && len(other.Finalizers) == 0:
+	case other == nil, other.Status.Phase.Finished() && len(other.Finalizers) == 0:
 		return "", nil
 	}
 	return "UpgradeJob " + holder, nil
+}
+
+// over tells whether a job, as namespace/name, has ended or is gone. One that this operator does not watch is not known to.
+func (r *UpgradeJobReconciler) over(ctx context.Context, holder string) (bool, error) {
+	job, watched, err := r.jobNamed(ctx, holder)
+	return watched && err == nil && (job == nil || job.Status.Phase.Finished()), err
+}
+
+// jobNamed returns the job that an annotation names as namespace/name, nil if it is gone, and whether this operator
+// watches where it stands.
+func (r *UpgradeJobReconciler) jobNamed(ctx context.Context, holder string) (*v1beta1.UpgradeJob, bool, error) {
+	namespace, name, isJob := strings.Cut(holder, "/")
+	if !isJob || (r.Namespace != "" && namespace != r.Namespace) {
+		return nil, false, nil
+	}
+	job := &v1beta1.UpgradeJob{}
+	err := r.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, job)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, true, nil
+	case err != nil:
+		return nil, true, fmt.Errorf("get UpgradeJob %s, which holds something: %w", holder, err)
+	}
+	return job, true, nil
 }
 
 // unlock releases the lock if this job has it. cv may come from the cache, which may not know of the lock yet: only an

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
+	"github.com/appuio/managed-upgrade-operator/pkg/steps"
 )
 
 // progressInterval is how often mere progress is written: counts, percentages, the node in work. Transitions are
@@ -76,9 +77,10 @@ func (p *progress) forget(job *v1beta1.UpgradeJob) {
 
 // turned tells whether the difference is more than progress. Blockers come and go by the dozen while the control plane
 // updates: what they mean for the job is in the condition of the step. But where the cluster's health is waited for,
-// somebody may be mending it, and looks whether it helps.
+// somebody may be mending it, and looks whether it helps; and a drain that hangs wants somebody's attention.
 func turned(before, after *v1beta1.UpgradeJobStatus) bool {
 	return (unhealthy(after) && !sameBlockers(before.Blockers, after.Blockers)) ||
+		!sameBlockers(needAttention(before.Blockers), needAttention(after.Blockers)) ||
 		before.Phase != after.Phase ||
 		before.ObservedGeneration != after.ObservedGeneration ||
 		len(before.ResumedRequests) != len(after.ResumedRequests) ||
@@ -88,6 +90,11 @@ func turned(before, after *v1beta1.UpgradeJobStatus) bool {
 		!slices.EqualFunc(before.Conditions, after.Conditions, func(a, b metav1.Condition) bool {
 			return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason
 		})
+}
+
+// needAttention returns the blockers that do not go by themselves.
+func needAttention(blockers []v1beta1.Blocker) []v1beta1.Blocker {
+	return slices.DeleteFunc(slices.Clone(blockers), func(b v1beta1.Blocker) bool { return !steps.NeedsAttention(b) })
 }
 
 // unhealthy tells whether the job waits for a healthy cluster, or would.

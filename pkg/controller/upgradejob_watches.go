@@ -5,12 +5,15 @@ package controller
 
 import (
 	"context"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	configv1 "github.com/openshift/api/config/v1"
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,6 +22,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
+	"github.com/appuio/managed-upgrade-operator/pkg/openshift"
+	"github.com/appuio/managed-upgrade-operator/pkg/pools"
 )
 
 // deletionRequested passes the moment in which an object is marked for deletion.
@@ -112,4 +117,67 @@ func poolTurned(before, after client.Object) bool {
 		!slices.EqualFunc(a.Status.Conditions, b.Status.Conditions, func(x, y mcfgv1.MachineConfigPoolCondition) bool {
 			return x.Type == y.Type && x.Status == y.Status && x.Reason == y.Reason
 		})
+}
+
+// drainLook is how long after a turn of a node it is looked at: turns of many nodes become one look, and what a drain
+// would wait for shows only then.
+const drainLook = time.Second
+
+// awaitingNodes maps an event of a cordoned node to the jobs that run. What turns, such as a drain that begins, is looked at soon,
+// the rest within progressInterval.
+func (r *UpgradeJobReconciler) awaitingNodes() handler.EventHandler {
+	type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
+	looks := map[time.Duration]time.Time{} // used by the one goroutine that an informer gives to a handler
+	look := func(ctx context.Context, q queue, within time.Duration) {
+		now := r.Clock.Now()
+		if left := looks[within].Sub(now); left > 0 && left <= within {
+			return // a look is on its way
+		}
+		looks[within] = now.Add(within)
+		for _, req := range r.awaiting(ctx, false) {
+			q.AddAfter(req, within)
+		}
+	}
+	turn := func(ctx context.Context, q queue, o client.Object) {
+		if node, ok := o.(*metav1.PartialObjectMetadata); ok && needsLook(node) {
+			look(ctx, q, drainLook)
+			return
+		}
+		look(ctx, q, progressInterval)
+	}
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { turn(ctx, q, e.Object) },
+		DeleteFunc: func(ctx context.Context, _ event.DeleteEvent, q queue) { look(ctx, q, progressInterval) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
+			if !maps.Equal(e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations()) { // else it is the heartbeat of a kubelet
+				turn(ctx, q, e.ObjectNew)
+			}
+		},
+	}
+}
+
+// needsLook tells whether the node is where it may get stuck.
+func needsLook(node *metav1.PartialObjectMetadata) bool {
+	progress, ok := openshift.NodeInWork(node)
+	return ok && (progress.Phase == v1beta1.NodePhaseDraining || progress.Phase == v1beta1.NodePhaseDegraded)
+}
+
+// formerHolder maps a pool that is not paused any more in the name of a job to that job, which may be over and tell that it is.
+func (r *UpgradeJobReconciler) formerHolder() handler.EventHandler {
+	enqueue := func(before string, q workqueue.TypedRateLimitingInterface[ctrl.Request]) {
+		if namespace, name, isJob := strings.Cut(before, "/"); isJob {
+			q.Add(ctrl.Request{NamespacedName: client.ObjectKey{Namespace: namespace, Name: name}})
+		}
+	}
+	holder := func(o client.Object) string { return pools.Holder(o.(*mcfgv1.MachineConfigPool)) }
+	return handler.Funcs{
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[ctrl.Request]) {
+			if before := holder(e.ObjectOld); before != holder(e.ObjectNew) {
+				enqueue(before, q)
+			}
+		},
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[ctrl.Request]) {
+			enqueue(holder(e.Object), q)
+		},
+	}
 }

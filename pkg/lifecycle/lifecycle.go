@@ -11,6 +11,8 @@
 //	   │ startBefore, suspended           │   │ resumeRequest
 //	   ▼                                  ▼   │
 //	Skipped ◀─── not commenced ───────────┴─▶ Failed
+//
+// An Active job is Paused while it waits for nothing but the time of pools that are delayed.
 package lifecycle
 
 import (
@@ -202,6 +204,14 @@ func SetStarted(job *v1beta1.UpgradeJob, fromVersion string, now time.Time) {
 	}
 	dropPreview(job)
 	setCondition(job, v1beta1.Started("The job has started."), now)
+}
+
+// SetPaused records whether all that a running job waits for is a time that was agreed.
+func SetPaused(job *v1beta1.UpgradeJob, paused bool) {
+	job.Status.Phase = v1beta1.PhaseActive
+	if paused {
+		job.Status.Phase = v1beta1.PhasePaused
+	}
 }
 
 // Finish records the outcome of a job: a condition made by v1beta1.Succeeded, Failed or Skipped.

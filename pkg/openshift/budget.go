@@ -150,11 +150,16 @@ func drained(pod *corev1.Pod) bool {
 	if pod.Spec.NodeName == "" || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 		return false
 	}
+	return !ofNode(pod)
+}
+
+// ofNode tells whether the pod belongs to its node, which cannot be drained of it.
+func ofNode(pod *corev1.Pod) bool {
 	if _, static := pod.Annotations[corev1.MirrorPodAnnotationKey]; static {
-		return false
+		return true
 	}
 	owner := metav1.GetControllerOf(pod)
-	return owner == nil || owner.Kind != "DaemonSet"
+	return owner != nil && owner.Kind == "DaemonSet"
 }
 
 func podReady(pod *corev1.Pod) bool {

@@ -13,6 +13,7 @@ import (
 
 	configv1 "github.com/openshift/api/config/v1"
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -34,10 +35,15 @@ type Cluster struct {
 	client client.Client
 	live   client.Reader
 
+	clock nodeClock
+
 	// What cannot be watched, or costs too much to be.
-	nodes       poll.Question[[]NodeFacts]
-	budgets     poll.Question[[]*NamespaceBudgets]
-	removedAPIs poll.Question[[]RemovedAPI]
+	nodes              poll.Question[[]NodeFacts]
+	budgets            poll.Question[[]*NamespaceBudgets]
+	removedAPIs        poll.Question[[]RemovedAPI]
+	drainBudgets       poll.Question[*DrainBudgets]
+	drainedPods        nodeAnswers[[]*corev1.Pod]
+	machineConfigNodes machineConfigNodes
 }
 
 // NewCluster returns a Cluster that reads through the client's cache, and through live where a stale answer would do

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	configv1 "github.com/openshift/api/config/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -33,6 +34,23 @@ func newAPI(objects ...client.Object) client.WithWatch {
 		return nil
 	}
 	return openshifttest.NewClientBuilder(openshift.NodeField, inWork).WithObjects(objects...).Build()
+}
+
+// reversed lists in the reverse order of names: a cache promises none.
+func reversed(api client.WithWatch) client.Client {
+	return interceptor.NewClient(api, interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			if err := c.List(ctx, list, opts...); err != nil {
+				return err
+			}
+			all, err := meta.ExtractList(list)
+			if err != nil {
+				return err
+			}
+			slices.Reverse(all)
+			return meta.SetList(list, all)
+		},
+	})
 }
 
 func read(t *testing.T, api client.Reader) *configv1.ClusterVersion {
@@ -207,22 +225,11 @@ func TestRenderedBy(t *testing.T) {
 
 func TestLists(t *testing.T) {
 	api := newAPI(
-		openshifttest.ClusterOperator("dns"), openshifttest.ClusterOperator("console"),
-		openshifttest.Pool("master"), openshifttest.Pool("worker"),
-		openshifttest.Node("worker-0", "worker"),
-		openshifttest.Node("worker-1", "worker", openshifttest.NodeAnnotations(map[string]string{"state": "Rebooting"})),
+		openshifttest.ClusterOperator("dns"), openshifttest.ClusterOperator("console"), openshifttest.Pool("worker"), openshifttest.Pool("master"),
 	)
-	cluster := openshift.NewCluster(api, api)
+	cluster := openshift.NewCluster(reversed(api), newAPI())
 
 	operators, err := cluster.Operators(t.Context())
-	if err != nil {
-		t.Error(err)
-	}
-	pools, err := cluster.Pools(t.Context())
-	if err != nil {
-		t.Error(err)
-	}
-	nodes, err := cluster.NodesInWork(t.Context(), now)
 	if err != nil {
 		t.Error(err)
 	}
@@ -230,71 +237,37 @@ func TestLists(t *testing.T) {
 	for i := range operators {
 		got = append(got, operators[i].Name)
 	}
+	slices.Sort(got)
+	pools, err := cluster.Pools(t.Context())
+	if err != nil {
+		t.Error(err)
+	}
 	for i := range pools {
 		got = append(got, pools[i].Name)
 	}
+	if diff := cmp.Diff([]string{"console", "dns", "master", "worker"}, got); diff != "" {
+		t.Errorf("every operator, and every pool in order of name (-want +got):\n%s", diff)
+	}
+}
+
+// Nodes are read from the cache, which has those that are cordoned, by whomever.
+func TestNodesInWork(t *testing.T) {
+	cache := newAPI(
+		openshifttest.Node("worker-2", "worker", openshifttest.NodeDraining("1")),
+		openshifttest.Node("worker-1", "worker", openshifttest.NodeRebooting("1")),
+		openshifttest.Node("worker-0", "worker", openshifttest.NodeCordoned()),
+	)
+	live := newAPI(openshifttest.Node("worker-3", "worker", openshifttest.NodeDraining("1")))
+	nodes, err := openshift.NewCluster(reversed(cache), live).NodesInWork(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
 	for i := range nodes {
 		got = append(got, nodes[i].Name)
 	}
-	slices.Sort(got)
-	if diff := cmp.Diff([]string{"console", "dns", "master", "worker", "worker-1"}, got); diff != "" {
-		t.Errorf("every operator, every pool, and the nodes in work (-want +got):\n%s", diff)
-	}
-}
-
-// An answer about nodes stands for a while, however often it is asked for.
-func TestNodesInWorkIsAskedOnceInAWhile(t *testing.T) {
-	node := openshifttest.Node("worker-1", "worker", openshifttest.NodeAnnotations(map[string]string{"state": "Rebooting"}))
-	api := newAPI(node)
-	cluster := openshift.NewCluster(api, api)
-	inWork := func(at time.Time) int {
-		t.Helper()
-		nodes, err := cluster.NodesInWork(t.Context(), at)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return len(nodes)
-	}
-	if got := inWork(now); got != 1 {
-		t.Fatalf("got %d nodes, want 1", got)
-	}
-	if err := api.Delete(t.Context(), node); err != nil {
-		t.Fatal(err)
-	}
-	if got := inWork(now.Add(openshift.NodesInterval - 1)); got != 1 {
-		t.Errorf("within the interval: got %d nodes, want the earlier answer", got)
-	}
-	if got := inWork(now.Add(openshift.NodesInterval)); got != 0 {
-		t.Errorf("after the interval: got %d nodes, want 0", got)
-	}
-	if got := inWork(now.Add(-time.Hour)); got != 0 {
-		t.Errorf("after the clock was set back: got %d nodes, want 0", got)
-	}
-}
-
-// An API server that does not answer is not asked again at once, and until then the nodes are not known.
-func TestNodesInWorkThatAreNotKnown(t *testing.T) {
-	broken := errors.New("etcd is away")
-	answering := newAPI(openshifttest.Node("worker-1", "worker", openshifttest.NodeAnnotations(map[string]string{"state": "Rebooting"})))
-	away := true
-	api := interceptor.NewClient(answering, interceptor.Funcs{
-		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
-			if away {
-				return broken
-			}
-			return c.List(ctx, list, opts...)
-		},
-	})
-	cluster := openshift.NewCluster(api, api)
-	if _, err := cluster.NodesInWork(t.Context(), now); !errors.Is(err, broken) {
-		t.Errorf("got %v", err)
-	}
-	away = false
-	if _, err := cluster.NodesInWork(t.Context(), now.Add(openshift.NodesInterval-1)); !errors.Is(err, broken) {
-		t.Errorf("within the interval: got %v, want the earlier answer", err)
-	}
-	if nodes, err := cluster.NodesInWork(t.Context(), now.Add(openshift.NodesInterval)); err != nil || len(nodes) != 1 {
-		t.Errorf("after the interval: got %d nodes, %v, want 1", len(nodes), err)
+	if diff := cmp.Diff([]string{"worker-1", "worker-2"}, got); diff != "" {
+		t.Errorf("not the one that is cordoned by hand, and in order of name (-want +got):\n%s", diff)
 	}
 }
 
@@ -320,11 +293,21 @@ func TestErrorsNameTheAct(t *testing.T) {
 		"get MachineConfig/rendered":   func(ctx context.Context) error { _, err := cluster.RenderedBy(ctx, "rendered"); return err },
 		"list ClusterOperators":        func(ctx context.Context) error { _, err := cluster.Operators(ctx); return err },
 		"list MachineConfigPools":      func(ctx context.Context) error { _, err := cluster.Pools(ctx); return err },
-		"list Nodes":                   func(ctx context.Context) error { _, err := cluster.NodesInWork(ctx, now); return err },
+		"list MachineConfigPools: ":    func(ctx context.Context) error { _, err := cluster.LivePools(ctx); return err },
+		"list Nodes":                   func(ctx context.Context) error { _, err := cluster.NodesInWork(ctx); return err },
 		"list Nodes: ":                 func(ctx context.Context) error { _, err := cluster.Nodes(ctx, now, time.Minute); return err },
 		"list PodDisruptionBudgets":    func(ctx context.Context) error { _, err := cluster.Budgets(ctx, now, time.Minute); return err },
 		"list APIRequestCounts":        func(ctx context.Context) error { _, err := cluster.RemovedAPIs(ctx, now, time.Minute); return err },
+		"list Pods of Node/worker-0":   func(ctx context.Context) error { _, err := cluster.HeldDrain(ctx, "worker-0", now); return err },
 		"patch ClusterVersion/version": func(ctx context.Context) error { _, err := cluster.ClearDesiredUpdate(ctx, cv); return err },
+		"patch MachineConfigPool/a": func(ctx context.Context) error {
+			_, err := cluster.PausePool(ctx, openshifttest.Pool("a"), "ns/job")
+			return err
+		},
+		"patch MachineConfigPool/b": func(ctx context.Context) error {
+			_, err := cluster.ReleasePool(ctx, openshifttest.Pool("b"))
+			return err
+		},
 	} {
 		err := run(t.Context())
 		if !errors.Is(err, broken) {

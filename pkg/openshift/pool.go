@@ -30,6 +30,11 @@ const (
 	PoolUpdating
 )
 
+// String is the state in one word.
+func (s PoolState) String() string {
+	return [...]string{"Updated", "NotRendered", "Paused", "Degraded", "Updating"}[s]
+}
+
 // PoolProgress is the state of a pool with the words for it.
 type PoolProgress struct {
 	State PoolState
@@ -88,6 +93,12 @@ func PoolAtRest(pool *mcfgv1.MachineConfigPool) PoolProgress {
 	default:
 		return PoolProgress{PoolUpdating, machines}
 	}
+}
+
+// RequiredForUpgrade tells whether the cluster-version operator completes a release only with this pool.
+func RequiredForUpgrade(pool *mcfgv1.MachineConfigPool) bool {
+	_, required := pool.Labels["operator.machineconfiguration.openshift.io/required-for-upgrade"]
+	return required || pool.Name == "master"
 }
 
 func machinesUpdated(pool *mcfgv1.MachineConfigPool) string {

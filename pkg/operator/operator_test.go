@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -24,6 +25,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
@@ -41,6 +43,7 @@ func TestNewScheme(t *testing.T) {
 	}
 	for _, kind := range []schema.GroupVersionKind{
 		v1beta1.GroupVersion.WithKind("ClusterVersion"),
+		v1beta1.GroupVersion.WithKind("NodeForceDrainList"),
 		v1beta1.GroupVersion.WithKind("UpgradeConfig"),
 		v1beta1.GroupVersion.WithKind("UpgradeConfigList"),
 		v1beta1.GroupVersion.WithKind("UpgradeJob"),
@@ -51,6 +54,7 @@ func TestNewScheme(t *testing.T) {
 		configv1.GroupVersion.WithKind("ClusterVersion"),
 		configv1.GroupVersion.WithKind("ClusterOperatorList"),
 		mcfgv1.GroupVersion.WithKind("MachineConfigPoolList"),
+		mcfgv1.GroupVersion.WithKind("MachineConfigNode"),
 		batchv1.SchemeGroupVersion.WithKind("JobList"),
 		corev1.SchemeGroupVersion.WithKind("NodeList"),
 		corev1.SchemeGroupVersion.WithKind("PodList"),
@@ -197,6 +201,36 @@ func TestCacheKeepsLittle(t *testing.T) {
 	}
 }
 
+// The machine-config operator works on cordoned nodes only, and what it does with them is in its annotations. The other
+// nodes write their heartbeats day and night.
+func TestCacheHasCordonedNodes(t *testing.T) {
+	for o, by := range cacheOptions("upgrades", "upgrades").ByObject {
+		if o.GetObjectKind().GroupVersionKind().Kind != "Node" {
+			continue
+		}
+		if by.Field == nil || by.Field.Matches(fields.Set{"spec.unschedulable": "false"}) || !by.Field.Matches(fields.Set{"spec.unschedulable": "true"}) {
+			t.Errorf("got the selector %v, want the cordoned nodes only", by.Field)
+		}
+		mco := map[string]string{
+			"machineconfiguration.openshift.io/state": "Working", "machineconfiguration.openshift.io/reason": "disk full",
+			"machineconfiguration.openshift.io/desiredDrain": "drain-1", "machineconfiguration.openshift.io/lastAppliedDrain": "uncordon-0",
+		}
+		node := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+			Name: "n", Labels: map[string]string{"node-role.kubernetes.io/worker": ""}, Annotations: maps.Clone(mco),
+		}}
+		node.Annotations["csi.volume.kubernetes.io/nodeid"] = "bulky"
+		got, err := by.Transform(node)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if kept := got.(*metav1.PartialObjectMetadata); !maps.Equal(kept.Annotations, mco) || len(kept.Labels) != 1 {
+			t.Errorf("kept %v, %v; want its labels, by which it belongs to a pool, and what the machine-config operator says of it", kept.Labels, kept.Annotations)
+		}
+		return
+	}
+	t.Error("nothing said of nodes")
+}
+
 // The pods of a hook have the whole UpgradeJob in their environment, and nobody reads it here.
 func TestCacheKeepsNoPodTemplates(t *testing.T) {
 	for _, namespace := range []string{"upgrades", ""} {
@@ -228,7 +262,7 @@ func TestCacheKeepsNoPodTemplates(t *testing.T) {
 }
 
 func TestCacheHasOneNamespaceOrAll(t *testing.T) {
-	kinds := []string{"ClusterVersion", "Job", "UpgradeConfig", "UpgradeJob", "UpgradeJobHook", "UpgradeSuspensionWindow"}
+	kinds := []string{"ClusterVersion", "Job", "NodeForceDrain", "UpgradeConfig", "UpgradeJob", "UpgradeJobHook", "UpgradeSuspensionWindow"}
 	for namespace, want := range map[string][]string{"upgrades": kinds, "": nil} {
 		var got []string
 		for o, by := range cacheOptions(namespace, namespace).ByObject {
@@ -276,7 +310,7 @@ func newAPIServer(t *testing.T) *apiServer {
 	groups := &metav1.APIGroupList{}
 	for gv, kinds := range map[schema.GroupVersion][]string{
 		batchv1.SchemeGroupVersion: {"Job"},
-		v1beta1.GroupVersion:       {"ClusterVersion", "UpgradeConfig", "UpgradeJob", "UpgradeJobHook", "UpgradeSuspensionWindow"},
+		v1beta1.GroupVersion:       {"ClusterVersion", "NodeForceDrain", "UpgradeConfig", "UpgradeJob", "UpgradeJobHook", "UpgradeSuspensionWindow"},
 		configv1.GroupVersion:      {"ClusterVersion", "ClusterOperator"},
 		mcfgv1.GroupVersion:        {"MachineConfigPool", "MachineConfig"},
 		{Version: "v1"}:            {"Node"},

@@ -111,16 +111,18 @@ func (s controlPlaneUpgraded) updating(ctx context.Context, u *Upgrade, target o
 	version := u.Version.Status.History[0].Version // also where the job names an image alone
 	blockers := operatorBlockers(operators, version)
 
-	pools, err := judgePools(ctx, u.Cluster, version)
+	all, err := u.Cluster.Pools(ctx)
 	if err != nil {
 		return Verdict{}, err
 	}
-	pools = slices.DeleteFunc(pools, func(p judgedPool) bool { return !p.requiredForUpgrade() || p.State == openshift.PoolNotRendered })
-	machines, err := poolBlockers(ctx, u, s.Condition(), pools)
+	required, err := judgePools(ctx, u.Cluster, all, version)
 	if err != nil {
 		return Verdict{}, err
 	}
-	blockers = append(blockers, machines...)
+	required = slices.DeleteFunc(required, func(p judgedPool) bool {
+		return !openshift.RequiredForUpgrade(p.pool) || p.State == openshift.PoolNotRendered
+	})
+	blockers = append(blockers, poolBlockers(u, required)...)
 
 	message := fmt.Sprintf("The cluster-version operator works towards %s.", target)
 	if c := openshift.Condition(u.Version.Status.Conditions, configv1.OperatorProgressing); c != nil && c.Message != "" {

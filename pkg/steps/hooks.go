@@ -32,17 +32,21 @@ func hold(ctx context.Context, u *Upgrade, event hooks.Event) (Verdict, error) {
 	return u.awaitHooks(progress), nil
 }
 
-// awaitHooks waits for hooks. Before the upgrade has commenced it does so no longer than the job's window is open.
+// awaitHooks waits for hooks.
 func (u *Upgrade) awaitHooks(progress hooks.Progress) Verdict {
-	message, blockers := HooksRunning(progress), HookBlockers(progress)
+	return u.awaitBeforeCommencing(0, v1beta1.ReasonHooksRunning, HooksRunning(progress), HookBlockers(progress))
+}
+
+// awaitBeforeCommencing waits. Before the upgrade has commenced it does so no longer than the job's window is open.
+func (u *Upgrade) awaitBeforeCommencing(after time.Duration, reason, message string, blockers []v1beta1.Blocker) Verdict {
 	if !u.Needed() || u.Commenced() {
-		return Wait(0, v1beta1.ReasonHooksRunning, message, blockers...)
+		return Wait(after, reason, message, blockers...)
 	}
 	before := u.CommenceBefore()
 	if u.Now.After(before) {
-		return Skip(v1beta1.ReasonExpired, fmt.Sprintf("The upgrade could not commence by %s. %s", before.UTC().Format(time.RFC3339), message), blockers...)
+		return Skip(v1beta1.ReasonExpired, fmt.Sprintf("The upgrade could not commence by %s. %s", stamp(before), message), blockers...)
 	}
-	return Wait(before.Sub(u.Now)+time.Millisecond, v1beta1.ReasonHooksRunning, message, blockers...)
+	return Wait(soonest(after, before.Sub(u.Now)+time.Millisecond), reason, message, blockers...)
 }
 
 // HookAborted says which hook ended the job, and why.

@@ -6,7 +6,6 @@ package steps_test
 import (
 	"errors"
 	"testing"
-	"time"
 
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -68,7 +67,7 @@ func TestMachineConfigPoolsUpgraded(t *testing.T) {
 				pool("worker", openshifttest.PoolTowards(target, 1), openshifttest.PoolCondition(mcfgv1.MachineConfigPoolNodeDegraded, "Node worker-1 is reporting: disk full")),
 				node("worker-1", "worker", map[string]string{"state": "Degraded", "reason": "disk full"}),
 			},
-			want: waits("Node worker-1 of pool worker is degraded: disk full", "MachineConfigPoolDegraded MachineConfigPool/worker", "NodeUpdating Node/worker-1"),
+			want: waits("Node worker-1 of pool worker is degraded: disk full", "NodeDegraded Node/worker-1", "MachineConfigPoolDegraded MachineConfigPool/worker"),
 		},
 		{
 			reason: "the nodes in work, by name, after the pools",
@@ -76,7 +75,7 @@ func TestMachineConfigPoolsUpgraded(t *testing.T) {
 				master, pool("worker", openshifttest.PoolTowards(target, 1)), pool("infra", openshifttest.PoolTowards(target, 0)),
 				node("worker-9", "worker", nil),
 				node("worker-2", "worker", map[string]string{"state": "Rebooting"}),
-				node("worker-1", "worker", map[string]string{"state": "Working", "desiredDrain": "drain-1"}),
+				node("worker-1", "worker", map[string]string{"state": "Working"}),
 				openshifttest.Node("infra-0", "infra", openshifttest.NodeRole("worker"), openshifttest.NodeAnnotations(map[string]string{"state": "Working"})),
 			},
 			want: waits("Node infra-0 of pool infra is updating",
@@ -108,7 +107,6 @@ func TestMachineConfigPoolsUpgraded(t *testing.T) {
 	} {
 		tc.version = []versionOption{desired, completed}
 		tc.job = append(tc.job, begun(steps.ConditionMachineConfigPoolsUpgraded, 0))
-		tc.after = openshift.NodesInterval // before that nodes are not named
 		for _, name := range []string{"master", "worker", "infra"} {
 			tc.objects = append(tc.objects, openshifttest.MachineConfig(name, "4.18.1"), openshifttest.MachineConfig(name, target))
 		}
@@ -134,24 +132,6 @@ func TestMachineConfigPoolsUpgradedHandsErrorsOn(t *testing.T) {
 			}
 		})
 	}
-}
-
-// A pool that is done within seconds is not held up by any node, and costs no request.
-func TestMachineConfigPoolsUpgradedAsksForNodesOnceItHasWaited(t *testing.T) {
-	tc := stepCase{
-		reason: "the step has just begun", version: []versionOption{desired, completed},
-		job:   []jobOption{begun(steps.ConditionMachineConfigPoolsUpgraded, 0)},
-		after: openshift.NodesInterval - time.Millisecond,
-		objects: []client.Object{
-			openshifttest.Pool("worker", openshifttest.PoolTowards(target, 1)), openshifttest.MachineConfig("worker", target),
-			openshifttest.Node("worker-1", "worker", openshifttest.NodeAnnotations(map[string]string{"state": "Rebooting"})),
-		},
-		want: verdict{
-			outcome: steps.Running, reason: v1beta1.ReasonMachineConfigPoolsUpdating, after: openshift.NodesInterval,
-			blockers: []string{"MachineConfigPoolUpdating MachineConfigPool/worker"},
-		},
-	}
-	tc.run(t, steps.MachineConfigPoolsUpgraded())
 }
 
 // Nodes only say more of what the pools say: that they cannot be listed, while a master reboots, changes no verdict.

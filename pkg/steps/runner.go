@@ -40,6 +40,8 @@ type Result struct {
 	Reason, Message string
 	// After is when the pass is to be repeated at the latest; zero leaves that to the watches.
 	After time.Duration
+	// Paused is set if the step waits for a time that was agreed, and for nothing else.
+	Paused bool
 	// Err is set when a step met something unexpected; the pass is then repeated with backoff.
 	Err error
 }
@@ -57,7 +59,8 @@ type Transition struct {
 // Run goes through the steps from the first to the one that is not done, and records conditions, steps and blockers in
 // the status of the job, in memory. It is the only place where a verdict becomes status.
 func Run(ctx context.Context, list []Step, u *Upgrade) Result {
-	r := &recorder{upgrade: u, before: u.Job.Status.Blockers}
+	u.machines = observe(ctx, u)
+	r := &recorder{upgrade: u, before: u.Job.Status.Blockers, wake: u.machines.after}
 	for i, step := range list {
 		verdict, err := r.run(ctx, step)
 		if err != nil {
@@ -87,15 +90,19 @@ func Run(ctx context.Context, list []Step, u *Upgrade) Result {
 	return r.result(Completed, Verdict{})
 }
 
-// CleanUp goes through all steps of a cleanup, whether they are done or not, and records nothing: the outcome of the
-// job stands. It returns how long to wait, zero when everything is clean, and the errors of the steps that met any.
+// CleanUp goes through all steps of a cleanup, whether they are done or not, and records nothing but what is held still: the outcome of
+// the job stands. It returns how long to wait, zero when everything is clean, and the errors of the steps that met any.
 func CleanUp(ctx context.Context, list []Step, u *Upgrade) (time.Duration, error) {
+	r := &recorder{upgrade: u}
 	var wait time.Duration
 	var errs []error
 	for _, step := range list {
 		verdict, err := step.Run(ctx, u)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", step.Condition(), err))
+		}
+		if err == nil && verdict.condition != nil {
+			r.record(verdict.condition(step.Condition()), v1beta1.NotificationStepCompleted)
 		}
 		if verdict.kind != kindDone && (wait == 0 || verdict.after < wait) {
 			wait = max(verdict.after, time.Second)
@@ -108,7 +115,8 @@ type recorder struct {
 	upgrade  *Upgrade
 	previous time.Time // when the step before the present one was done
 	before   []v1beta1.Blocker
-	begun    bool // the present step, in this pass, for the first time
+	wake     time.Duration // when the pass is to be repeated at the latest, whatever the present step says
+	begun    bool          // the present step, in this pass, for the first time
 }
 
 // run runs a step, before it runs for the first time the hooks that hold it. The hooks of its completion are settled
@@ -158,7 +166,7 @@ func (r *recorder) holdNext(ctx context.Context, step Step, rest []Step) (Result
 		if !apierrors.IsConflict(err) {
 			r.block(errorBlockers(openshift.Describe(err)))
 		}
-		return Result{Outcome: Running, Err: err}, true
+		return Result{Outcome: Running, After: r.wake, Err: err}, true
 	case len(rest) > 0:
 		r.notDone(rest[0], verdict)
 	default:
@@ -207,6 +215,11 @@ func (r *recorder) done(step Step, v Verdict) {
 		s.CompletionTime = &metav1.Time{Time: r.upgrade.Now}
 	}
 	r.previous = s.CompletionTime.Time
+	r.wake = soonest(r.wake, v.after)
+	if v.condition != nil {
+		r.record(v.condition(step.Condition()), v1beta1.NotificationStepCompleted)
+		return
+	}
 	existing := meta.FindStatusCondition(r.upgrade.Job.Status.Conditions, step.Condition())
 	if existing != nil && existing.Status == metav1.ConditionTrue {
 		return // what was said when the step became done stays
@@ -240,13 +253,13 @@ func (r *recorder) undo(step Step) {
 func (r *recorder) broken(step Step, err error) Result {
 	err = fmt.Errorf("%s: %w", step.Condition(), err)
 	if apierrors.IsConflict(err) {
-		return Result{Outcome: Running, Err: err}
+		return Result{Outcome: Running, After: r.wake, Err: err}
 	}
 	message := openshift.Describe(err)
 	r.undo(step)
 	r.block(errorBlockers(message))
 	r.record(v1beta1.StepNotDone(step.Condition(), v1beta1.ReasonError, message), v1beta1.NotificationStepFailed)
-	return Result{Outcome: Running, Reason: v1beta1.ReasonError, Message: message, Err: err}
+	return Result{Outcome: Running, Reason: v1beta1.ReasonError, Message: message, After: r.wake, Err: err}
 }
 
 func errorBlockers(message string) []v1beta1.Blocker {
@@ -303,5 +316,9 @@ func Bounded(blockers, before []v1beta1.Blocker, now time.Time) []v1beta1.Blocke
 }
 
 func (r *recorder) result(outcome Outcome, v Verdict) Result {
-	return Result{Outcome: outcome, Reason: v.reason, Message: v.message, After: v.after}
+	result := Result{Outcome: outcome, Reason: v.reason, Message: v.message}
+	if outcome == Running {
+		result.After, result.Paused = soonest(v.after, r.wake), v.paused
+	}
+	return result
 }

@@ -31,6 +31,8 @@ type Upgrade struct {
 	Version *configv1.ClusterVersion
 	// LockedBy says who else holds the cluster's lock; empty if it is free, or the job's.
 	LockedBy string
+	// Over tells whether a job, as namespace/name, has ended or is gone, so that what it left is this one's to give back. Nil: none is.
+	Over func(ctx context.Context, job string) (bool, error)
 	// Hooks runs the hooks of the job. Nil where none are run: before the start, and in cleanup.
 	Hooks *hooks.Pass
 	// Turned is told of each condition that turned, at the moment in which it is recorded. May be nil.
@@ -38,6 +40,8 @@ type Upgrade struct {
 	// Persist writes the job's status and fails with a conflict if the job is not the one that the pass began with
 	// any more.
 	Persist func(ctx context.Context) error
+
+	machines machines
 }
 
 // Lock takes the cluster's lock for the job, unless the job has it. A step calls it before it changes anything outside
@@ -64,6 +68,12 @@ func (u *Upgrade) Target() (openshift.Release, bool) {
 		return openshift.Release{}, false
 	}
 	return openshift.Release{Version: d.Version, Image: d.Image}, true
+}
+
+// hasTarget tells whether the job has a version to upgrade to.
+func (u *Upgrade) hasTarget() bool {
+	_, ok := u.Target()
+	return ok
 }
 
 // Needed tells whether there is anything to upgrade: the job has a version and the cluster does not run it.

@@ -6,6 +6,8 @@ package steps
 import (
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
 )
 
@@ -26,12 +28,31 @@ type Verdict struct {
 	reason   string
 	message  string
 	blockers []v1beta1.Blocker
+	// condition of a step that is done and tells something else by it; nil of all others.
+	condition func(step string) metav1.Condition
+	// paused is set if the step waits for a time that was agreed.
+	paused bool
 }
 
 // Done says that the step is done: the next one runs in the same pass. An empty message keeps the one that the
 // condition has.
 func Done(message string) Verdict {
 	return Verdict{kind: kindDone, reason: v1beta1.ReasonCompleted, message: message}
+}
+
+// Holding says that the step is done, as Done does, and that its condition tells whether something is held, for that reason. The step
+// is run again after that time at the latest; zero leaves that to the watches.
+func Holding(holds bool, after time.Duration, reason, message string) Verdict {
+	return Verdict{kind: kindDone, after: after, reason: reason, message: message, condition: func(step string) metav1.Condition {
+		return v1beta1.StepHolds(step, holds, reason, message)
+	}}
+}
+
+// Pause is a Wait for a time that was agreed, and for nothing else: the job is in phase Paused meanwhile.
+func Pause(after time.Duration, reason, message string, blockers ...v1beta1.Blocker) Verdict {
+	v := Wait(after, reason, message, blockers...)
+	v.paused = true
+	return v
 }
 
 // Wait says that the step is not done yet and what it waits for. It is run again after that time at the latest; zero

@@ -20,6 +20,8 @@ func (openShift) Steps() []steps.Step {
 	return []steps.Step{
 		// What has to happen before anything is touched: a backup, an approval.
 		steps.UntilCommenced(steps.Once(steps.StartHooksCompleted())),
+		// Machines that are to follow at night must not move with the others: they are held before anything moves.
+		steps.MachineConfigPoolsPaused(),
 		// A sick cluster is not touched: the update would begin, and hang half way.
 		steps.UntilCommenced(steps.ClusterHealthyBeforeUpgrade(append(stateOfCluster(), obstacles()...)...)),
 		// The version was pinned hours ago; by now its edge may be withdrawn, for a reason.
@@ -34,6 +36,8 @@ func (openShift) Steps() []steps.Step {
 		steps.Once(steps.ClusterHealthyAfterUpgrade(stateOfCluster()...)),
 		// What has to happen before users are told that all is well.
 		steps.Once(steps.CompletionHooksCompleted()),
+		// The machines that were held follow at their time, on to a release that has proved itself.
+		steps.DelayedPoolsUpgraded(),
 	}
 }
 
@@ -62,5 +66,7 @@ func (openShift) Finally() []steps.Step {
 	return []steps.Step{
 		// An update that was refused must not begin by itself later, outside of the window.
 		steps.UnacceptedUpdateWithdrawn(),
+		// No pool is left paused unsaid; after a failure none moves on outside of the window.
+		steps.MachineConfigPoolsGivenBack(),
 	}
 }

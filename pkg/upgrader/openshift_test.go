@@ -29,6 +29,7 @@ func TestOpenShift(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{
 		"StartHooksCompleted",
+		"MachineConfigPoolsPaused",
 		"ClusterHealthyBeforeUpgrade",
 		"UpdateAvailable",
 		"UpgradeCommenced",
@@ -36,10 +37,11 @@ func TestOpenShift(t *testing.T) {
 		"MachineConfigPoolsUpgraded",
 		"ClusterHealthyAfterUpgrade",
 		"CompletionHooksCompleted",
+		"DelayedPoolsUpgraded",
 	}, conditions(u.Steps())); diff != "" {
 		t.Errorf("steps (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"UnacceptedUpdateWithdrawn"}, conditions(u.Finally())); diff != "" {
+	if diff := cmp.Diff([]string{"UnacceptedUpdateWithdrawn", "MachineConfigPoolsPaused"}, conditions(u.Finally())); diff != "" {
 		t.Errorf("cleanup (-want +got):\n%s", diff)
 	}
 }

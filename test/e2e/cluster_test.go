@@ -45,8 +45,9 @@ type cluster struct {
 	t   *testing.T
 	ctx context.Context
 
-	began time.Time
-	audit environment.AuditMark
+	// born is before anything of this cluster is there; began is when the test did.
+	born, began time.Time
+	audit       environment.AuditMark
 	// judged is from when on the operator's permissions are judged: an API server that starts denies everything until
 	// it has read the roles.
 	judged    time.Time
@@ -86,7 +87,7 @@ func newClusterFor(t *testing.T, limit time.Duration, changes ...func(*sim.Scena
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	t.Cleanup(cancel)
-	c := &cluster{t: t, ctx: ctx, stopSimulation: func() {}}
+	c := &cluster{t: t, ctx: ctx, born: time.Now(), stopSimulation: func() {}}
 	t.Cleanup(c.end)
 	scenario := small()
 	for _, change := range changes {
@@ -250,7 +251,7 @@ func (c *cluster) stopOperator(o *environment.Operator, failed bool) {
 func removeOurs(ctx context.Context) error {
 	lists := []client.ObjectList{
 		&v1beta1.UpgradeConfigList{}, &v1beta1.UpgradeJobList{}, &v1beta1.UpgradeJobHookList{}, &v1beta1.UpgradeSuspensionWindowList{},
-		&v1beta1.ClusterVersionList{},
+		&v1beta1.ClusterVersionList{}, &v1beta1.NodeForceDrainList{},
 	}
 	var remaining error
 	err := poll(ctx, func() error {
@@ -285,8 +286,9 @@ func removeOurs(ctx context.Context) error {
 
 // dump tells what a failed test left.
 func (c *cluster) dump() {
-	configs, jobs, hooks := &v1beta1.UpgradeConfigList{}, &v1beta1.UpgradeJobList{}, &v1beta1.UpgradeJobHookList{}
-	for _, list := range []client.ObjectList{configs, jobs, hooks} {
+	for _, list := range []client.ObjectList{
+		&v1beta1.UpgradeConfigList{}, &v1beta1.UpgradeJobList{}, &v1beta1.UpgradeJobHookList{}, &v1beta1.NodeForceDrainList{},
+	} {
 		if err := env.Client.List(c.ctx, list); err != nil {
 			c.t.Log(err)
 		}
@@ -300,6 +302,7 @@ func (c *cluster) dump() {
 	if err := env.Client.Get(c.ctx, client.ObjectKey{Name: v1beta1.ClusterVersionName}, cv); err != nil {
 		c.t.Log(err)
 	}
+	c.t.Log(c.describePools())
 	text, _ := yaml.Marshal(map[string]any{
 		"annotations": cv.Annotations, "spec": cv.Spec, "history": cv.Status.History, "conditions": cv.Status.Conditions,
 	})

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	configv1 "github.com/openshift/api/config/v1"
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -29,6 +30,9 @@ type journal struct {
 	versions []revision[*configv1.ClusterVersion]
 	hookJobs []revision[*batchv1.Job]
 	pods     []revision[*corev1.Pod]
+	pools    []revision[*mcfgv1.MachineConfigPool]
+	nodes    []revision[*corev1.Node]
+	drains   []revision[*v1beta1.NodeForceDrain]
 }
 
 // revision is an object as it was from a moment on.
@@ -44,16 +48,16 @@ func startJournal(ctx context.Context) (*journal, error) {
 		return nil, fmt.Errorf("keep a journal: %w", err)
 	}
 	j := &journal{}
-	if err := keep(ctx, c, &j.mutex, &j.jobs, &v1beta1.UpgradeJob{}); err != nil {
-		return nil, err
-	}
-	if err := keep(ctx, c, &j.mutex, &j.versions, &configv1.ClusterVersion{}); err != nil {
-		return nil, err
-	}
-	if err := keep(ctx, c, &j.mutex, &j.hookJobs, &batchv1.Job{}); err != nil {
-		return nil, err
-	}
-	if err := keep(ctx, c, &j.mutex, &j.pods, &corev1.Pod{}); err != nil {
+	err = errors.Join(
+		keep(ctx, c, &j.mutex, &j.jobs, &v1beta1.UpgradeJob{}),
+		keep(ctx, c, &j.mutex, &j.versions, &configv1.ClusterVersion{}),
+		keep(ctx, c, &j.mutex, &j.hookJobs, &batchv1.Job{}),
+		keep(ctx, c, &j.mutex, &j.pods, &corev1.Pod{}),
+		keep(ctx, c, &j.mutex, &j.pools, &mcfgv1.MachineConfigPool{}),
+		keep(ctx, c, &j.mutex, &j.nodes, &corev1.Node{}),
+		keep(ctx, c, &j.mutex, &j.drains, &v1beta1.NodeForceDrain{}),
+	)
+	if err != nil {
 		return nil, err
 	}
 	go func() { _ = c.Start(ctx) }() // it fails only if it is started twice
@@ -102,9 +106,24 @@ func (j *journal) hookJobsSince(began time.Time) []revision[*batchv1.Job] {
 	return since(j, &j.hookJobs, began)
 }
 
-// podsSince returns the revisions of pods that arrived after a moment. All of them are of hooks.
+// podsSince returns the revisions of pods that arrived after a moment.
 func (j *journal) podsSince(began time.Time) []revision[*corev1.Pod] {
 	return since(j, &j.pods, began)
+}
+
+// poolsSince returns the revisions of machine config pools that arrived after a moment.
+func (j *journal) poolsSince(began time.Time) []revision[*mcfgv1.MachineConfigPool] {
+	return since(j, &j.pools, began)
+}
+
+// nodesSince returns the revisions of nodes that arrived after a moment.
+func (j *journal) nodesSince(began time.Time) []revision[*corev1.Node] {
+	return since(j, &j.nodes, began)
+}
+
+// forceDrainsSince returns the revisions of NodeForceDrains that arrived after a moment.
+func (j *journal) forceDrainsSince(began time.Time) []revision[*v1beta1.NodeForceDrain] {
+	return since(j, &j.drains, began)
 }
 
 func since[T client.Object](j *journal, revisions *[]revision[T], began time.Time) []revision[T] {

@@ -5,6 +5,7 @@ package openshifttest
 
 import (
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -131,6 +132,14 @@ func PodNotReady() func(*corev1.Pod) {
 func PodTerminating() func(*corev1.Pod) {
 	return func(pod *corev1.Pod) {
 		pod.DeletionTimestamp, pod.Finalizers = &installed, []string{"example.com/slow"}
+	}
+}
+
+// PodTerminatingSince makes the pod one that has been deleted, and that still runs, with a grace period that ends then.
+// Finalizers keep it; without any it is one that its node does not get rid of, which a fake API refuses to store.
+func PodTerminatingSince(end time.Time, finalizers ...string) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) {
+		pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds, pod.Finalizers = new(metav1.NewTime(end)), new(int64(30)), finalizers
 	}
 }
 

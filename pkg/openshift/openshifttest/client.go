@@ -21,7 +21,7 @@ import (
 
 // NewClientBuilder returns a builder of a fake API with the kinds that the operator reads and writes and their status
 // subresources. inWork is the index by which nodes are found, under its name; it is a parameter because this package
-// serves the tests of the package that defines it.
+// serves the tests of the package that defines it. Pods are found by spec.nodeName.
 func NewClientBuilder(index string, inWork client.IndexerFunc) *fake.ClientBuilder {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
@@ -35,5 +35,14 @@ func NewClientBuilder(index string, inWork client.IndexerFunc) *fake.ClientBuild
 		WithStatusSubresource(
 			&v1beta1.UpgradeJob{}, &v1beta1.UpgradeJobHook{}, &configv1.ClusterVersion{}, &configv1.ClusterOperator{}, &mcfgv1.MachineConfigPool{},
 		).
-		WithIndex(&corev1.Node{}, index, inWork)
+		WithIndex(&corev1.Node{}, index, inWork).
+		WithIndex(&corev1.Pod{}, "spec.nodeName", nodeOfPod)
+}
+
+// nodeOfPod is the index by which the API server finds the pods of a node.
+func nodeOfPod(o client.Object) []string {
+	if pod, ok := o.(*corev1.Pod); ok && pod.Spec.NodeName != "" {
+		return []string{pod.Spec.NodeName}
+	}
+	return nil
 }

@@ -7,6 +7,8 @@ import (
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
 )
 
 const (
@@ -73,6 +75,17 @@ func PoolPaused() func(*mcfgv1.MachineConfigPool) {
 			setPoolCondition(pool, mcfgv1.MachineConfigPoolUpdating, corev1.ConditionFalse, message)
 			pool.Status.UnavailableMachineCount = 0
 		}
+	}
+}
+
+// PoolPausedBy pauses the pool on behalf of a job, given as namespace/name.
+func PoolPausedBy(job string) func(*mcfgv1.MachineConfigPool) {
+	return func(pool *mcfgv1.MachineConfigPool) {
+		if pool.Annotations == nil {
+			pool.Annotations = map[string]string{}
+		}
+		pool.Annotations[v1beta1.UpgradeJobAnnotation] = job
+		PoolPaused()(pool)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -31,17 +32,32 @@ var scheme = func() *runtime.Scheme {
 	return s
 }()
 
-// newClient returns a client that is limited by the API server alone.
-func newClient(cfg *rest.Config) (client.WithWatch, error) {
-	tuned := rest.CopyConfig(cfg)
-	tuned.QPS = -1
-	tuned.UserAgent = "openshift-simulator"
+// tuned returns a configuration for clients that are limited by the API server alone.
+func tuned(cfg *rest.Config) *rest.Config {
+	c := rest.CopyConfig(cfg)
+	c.QPS = -1
+	c.UserAgent = "openshift-simulator"
 	// The Go types have fields that the CRDs of the default feature set lack,
 	// and the API server warns of each one.
-	tuned.WarningHandlerWithContext = rest.NoWarnings{}
-	c, err := client.NewWithWatch(tuned, client.Options{Scheme: scheme})
+	c.WarningHandlerWithContext = rest.NoWarnings{}
+	return c
+}
+
+// newClient returns a client for all kinds of the scheme.
+func newClient(cfg *rest.Config) (client.WithWatch, error) {
+	c, err := client.NewWithWatch(tuned(cfg), client.Options{Scheme: scheme})
 	if err != nil {
 		return nil, fmt.Errorf("build client: %w", err)
 	}
 	return c, nil
+}
+
+// newEvictor returns a client for evictions. Unlike the other one it can be told
+// not to repeat a request that the API server puts off.
+func newEvictor(cfg *rest.Config) (rest.Interface, error) {
+	core, err := corev1client.NewForConfig(tuned(cfg))
+	if err != nil {
+		return nil, fmt.Errorf("build client for evictions: %w", err)
+	}
+	return core.RESTClient(), nil
 }

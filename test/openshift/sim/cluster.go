@@ -28,14 +28,14 @@ type cluster struct {
 type listener struct {
 	changed chan struct{}
 	// wants says whether an object is of interest; nil stands for the scenario.
-	wants func(client.Object) bool
+	wants func(*view, client.Object) bool
 }
 
 func newCluster() *cluster { return &cluster{view: newView()} }
 
 // listen returns a channel that receives after changes of the objects that it
 // wants. It must be called before the cluster is fed.
-func (c *cluster) listen(wants func(client.Object) bool) <-chan struct{} {
+func (c *cluster) listen(wants func(*view, client.Object) bool) <-chan struct{} {
 	l := listener{changed: make(chan struct{}, 1), wants: wants}
 	c.listeners = append(c.listeners, l)
 	return l.changed
@@ -44,7 +44,7 @@ func (c *cluster) listen(wants func(client.Object) bool) <-chan struct{} {
 // tell wakes the listeners; obj is what changed, nil for the scenario.
 func (c *cluster) tell(obj client.Object) {
 	for _, l := range c.listeners {
-		if !l.wants(obj) {
+		if !l.wants(c.view, obj) {
 			continue
 		}
 		select {
@@ -132,8 +132,10 @@ func (v *view) all(kind client.Object) []client.Object {
 		objects = listed(v.configs)
 	case *corev1.Node:
 		objects = listed(v.nodes)
+	case *mcfgv1.MachineConfigNode:
+		objects = listed(v.reports)
 	case *corev1.Pod:
-		objects = listed(v.jobPods)
+		objects = listed(v.pods.all)
 	}
 	return objects
 }
@@ -149,8 +151,9 @@ func listed[K comparable, T client.Object](objects map[K]T) []client.Object {
 // feed is the store that a reflector fills; it passes the objects of one kind on.
 type feed struct {
 	kind client.Object
-	// wanted says which objects there are at all; nil is for all of them.
-	wanted  func(client.Object) bool
+	// keep returns what is to be known of an object, nil when it is nothing; a nil
+	// function is for all of every object.
+	keep    func(client.Object) client.Object
 	observe func(client.Object)
 	forget  func(client.Object)
 	replace func(kind client.Object, list []client.Object)
@@ -175,12 +178,14 @@ func (f *feed) take(obj any, to func(client.Object)) error {
 	if !ok {
 		return fmt.Errorf("watch answered with a %T", obj)
 	}
-	if f.wanted != nil && !f.wanted(o) {
-		f.forget(o) // It may have been wanted before.
-		return nil
-	}
 	o.SetManagedFields(nil)
-	to(o)
+	if f.keep == nil {
+		to(o)
+	} else if kept := f.keep(o); kept != nil {
+		to(kept)
+	} else {
+		f.forget(o) // It may have been of interest before.
+	}
 	return nil
 }
 

@@ -24,6 +24,8 @@ func Default() Scenario {
 			Drain:         Duration(70 * time.Millisecond),
 			Apply:         Duration(50 * time.Millisecond),
 			Reboot:        Duration(150 * time.Millisecond),
+			DrainRetry:    defaultDrainRetry,
+			DrainFails:    Duration(time.Hour),
 			Upgradeable:   Duration(200 * time.Millisecond),
 			Reconcile:     Duration(200 * time.Millisecond),
 			DegradedFails: Duration(2 * time.Second),

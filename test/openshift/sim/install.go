@@ -38,12 +38,12 @@ func Install(ctx context.Context, cfg *rest.Config, s Scenario) error {
 	if err != nil {
 		return err
 	}
-	if err := installCRDs(ctx, c); err != nil {
+	if err := installCRDs(ctx, c, &s); err != nil {
 		return err
 	}
 	i := &installation{client: c, scenario: &s, now: time.Now()}
 	for _, step := range []func(context.Context) error{
-		i.clear, i.namespaces, i.securityContextConstraints, i.clusterVersion, i.clusterOperators, i.pools, i.nodes, i.poolStatuses, i.configMap,
+		i.clear, i.namespaces, i.securityContextConstraints, i.clusterVersion, i.clusterOperators, i.pools, i.nodes, i.poolStatuses, i.reports, i.configMap,
 	} {
 		if err := step(ctx); err != nil {
 			return fmt.Errorf("install simulated OpenShift: %w", err)
@@ -65,9 +65,13 @@ type installation struct {
 
 // clear removes the objects of an earlier installation.
 func (i *installation) clear(ctx context.Context) error {
-	for _, kind := range []client.Object{
+	kinds := []client.Object{
 		&configv1.ClusterOperator{}, &configv1.ClusterVersion{}, &mcfgv1.MachineConfigPool{}, &mcfgv1.MachineConfig{},
-	} {
+	}
+	if i.scenario.MachineConfigNodes {
+		kinds = append(kinds, &mcfgv1.MachineConfigNode{})
+	}
+	for _, kind := range kinds {
 		if err := i.served(ctx, kind); err != nil {
 			return err
 		}

@@ -6,6 +6,7 @@ package sim
 import (
 	"context"
 	"fmt"
+	"maps"
 
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -27,7 +28,7 @@ func roleLabel(pool string) string { return "node-role.kubernetes.io/" + pool }
 
 // allPools returns every pool of the scenario by name, the built-in ones first.
 func (s *Scenario) allPools() []CustomPool {
-	return append([]CustomPool{{masterPool, s.Masters}, {workerPool, s.Workers}}, s.CustomPools...)
+	return append([]CustomPool{{Name: masterPool, Pool: s.Masters}, {Name: workerPool, Pool: s.Workers}}, s.CustomPools...)
 }
 
 func (i *installation) pools(ctx context.Context) error {
@@ -66,6 +67,7 @@ func machineConfigPool(p CustomPool) *mcfgv1.MachineConfigPool {
 			},
 		},
 	}
+	maps.Copy(pool.Labels, p.Labels)
 	switch p.Name {
 	case masterPool:
 		pool.Labels["machineconfiguration.openshift.io/mco-built-in"] = ""

@@ -6,9 +6,13 @@ package sim
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 )
+
+// annotationPrefix begins every annotation of the simulated kubelets.
+const annotationPrefix = "kubelet.openshift-sim/"
 
 // Annotations by which the pods of a batch Job, and what plays their kubelet,
 // talk. The first three stand on the Job's pod template and tell what the
@@ -17,18 +21,53 @@ const (
 	// AnnotationOutcome is how the containers end: OutcomeSucceed (the default),
 	// OutcomeFail or OutcomeHang. Init containers always succeed. A change on
 	// the live pod is for what has not ended yet.
-	AnnotationOutcome = "kubelet.openshift-sim/outcome"
+	AnnotationOutcome = annotationPrefix + "outcome"
 	// AnnotationDuration is how long each container runs, init containers
 	// included, as a Go duration string ("2s"); 30ms by default. Those that hang
 	// run on.
-	AnnotationDuration = "kubelet.openshift-sim/duration"
+	AnnotationDuration = annotationPrefix + "duration"
 	// AnnotationMessage is what the containers leave as their termination message.
-	AnnotationMessage = "kubelet.openshift-sim/message"
+	AnnotationMessage = annotationPrefix + "message"
 
 	// AnnotationRan is written by the kubelet before anything starts: what each
 	// container, init containers included, is started with. See RanIn.
-	AnnotationRan = "kubelet.openshift-sim/ran"
+	AnnotationRan = annotationPrefix + "ran"
 )
+
+// Annotations of any pod on a simulated node, whoever owns it. What stands in
+// them may be changed on the live pod.
+const (
+	// AnnotationRun is "true" on pods that a kubelet shall run although they are
+	// not a Job's: they are bound to a node that takes pods, unless they are bound
+	// already, and started (Running, Ready=True). They never end by themselves, and
+	// what is written into their status afterwards stays. A pod with a phase that
+	// somebody else has set is not started.
+	AnnotationRun = annotationPrefix + "run"
+	// AnnotationTerminatesAfter is how long the pod takes to end once it is deleted,
+	// as a Go duration string; never longer than its grace period. Without it a
+	// deleted pod ends, and is removed, at once.
+	AnnotationTerminatesAfter = annotationPrefix + "terminates-after"
+	// AnnotationStuckTerminating is "true" on pods that outlive their grace period
+	// when they are deleted. They end once they are deleted again with a grace
+	// period of at most one second (and, as any pod, without a kubelet's help when
+	// it is zero).
+	AnnotationStuckTerminating = annotationPrefix + "stuck-terminating"
+)
+
+// asksToRun reports whether the pod is to be run though it is no Job's.
+func asksToRun(pod *corev1.Pod) bool {
+	return pod.Annotations[AnnotationRun] == "true" && !ownedByJob(pod)
+}
+
+// hasOrders reports whether the pod has any annotation for the kubelet.
+func hasOrders(pod *corev1.Pod) bool {
+	for key := range pod.Annotations {
+		if strings.HasPrefix(key, annotationPrefix) {
+			return true
+		}
+	}
+	return false
+}
 
 // Values of AnnotationOutcome. Anything else fails the pod, with a message that
 // says so.

@@ -44,7 +44,7 @@ type loop struct {
 }
 
 // loop builds a loop; wants says which objects its plans look at.
-func (r *runner) loop(name string, wants func(client.Object) bool, plans ...plan) *loop {
+func (r *runner) loop(name string, wants func(*view, client.Object) bool, plans ...plan) *loop {
 	return &loop{runner: r, name: name, plans: plans, changed: r.cluster.listen(wants), watch: newStopwatch()}
 }
 
@@ -137,6 +137,8 @@ func (l *loop) apply(ctx context.Context, c change) error {
 	switch {
 	case c.part == created:
 		err = l.client.Create(ctx, c.after)
+	case c.part == evicted:
+		return l.evict(ctx, c.after)
 	case c.part == bound:
 		err = l.bind(ctx, c.after)
 	case c.part == deleted:

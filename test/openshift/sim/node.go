@@ -9,7 +9,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Annotations and states by which the machine config controller and the
@@ -28,38 +27,16 @@ const (
 	stateRebooting = "Rebooting"
 	stateDegraded  = "Degraded"
 
+	// annotationAbandoned is the simulator's own: the hash of the configuration
+	// whose drain was given up once already.
+	annotationAbandoned = "openshift-simulator/abandoned-drain"
+
 	drainPrefix    = "drain-"
 	uncordonPrefix = "uncordon-"
 )
 
-// updateTaint keeps new pods off nodes that are about to reboot, if possible.
-var updateTaint = corev1.Taint{Key: "UpdateInProgress", Effect: corev1.TaintEffectPreferNoSchedule}
-
-// nodeReady reports whether the node's kubelet says that it is ready.
-func nodeReady(node *corev1.Node) bool {
-	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-	})
-}
-
-// nodeAvailable reports whether the node takes pods.
-func nodeAvailable(node *corev1.Node) bool { return nodeReady(node) && !node.Spec.Unschedulable }
-
-// nodeSettled reports whether the node has nothing more to do for its desired configuration.
-func nodeSettled(node *corev1.Node) bool {
-	a := node.Annotations
-	return a[annotationCurrentConfig] == a[annotationDesiredConfig] && a[annotationState] == stateDone &&
-		a[annotationDesiredDrain] == a[annotationLastAppliedDrain]
-}
-
-// nodeRuns reports whether the node runs that configuration and is to keep it.
-func nodeRuns(node *corev1.Node, config string) bool {
-	return nodeSettled(node) && node.Annotations[annotationCurrentConfig] == config
-}
-
-// nodeUnavailable reports whether the node counts against maxUnavailable:
-// whatever the reason, also when a person cordoned it.
-func nodeUnavailable(node *corev1.Node) bool { return !nodeAvailable(node) || !nodeSettled(node) }
+// phaseDrain is the phase of a node whose pods are removed.
+const phaseDrain = "drain"
 
 // wantConfig hands a configuration to a node.
 func wantConfig(node *corev1.Node, config string) change {
@@ -86,11 +63,18 @@ func wantConfig(node *corev1.Node, config string) change {
 func planNodes(v *view, sw *stopwatch) []change {
 	var changes []change
 	for name, node := range v.nodes {
+		if isSimulated(node) && !cordonTaintFits(node) {
+			changes = append(changes, fitCordonTaint(node, sw.now))
+			continue
+		}
 		config := node.Annotations[annotationDesiredConfig]
 		if config == "" || nodeSettled(node) && nodeReady(node) {
 			continue
 		}
-		n := machine{node: node, config: config, watch: sw, timings: v.scenario.Timings, fault: v.scenario.node(name)}
+		n := machine{
+			node: node, config: config, watch: sw, timings: v.scenario.Timings, fault: v.scenario.node(name),
+			pods: len(v.pods.evictable[name]),
+		}
 		if c := v.configs[config]; c != nil {
 			n.version = c.Annotations[annotationReleaseVersion]
 		}
@@ -106,17 +90,19 @@ type machine struct {
 	node *corev1.Node
 	// config is the desired configuration, version its release.
 	config, version string
-	watch           *stopwatch
-	timings         Timings
-	fault           NodeFault
+	// pods is the number of pods on the node that a drain has to remove.
+	pods    int
+	watch   *stopwatch
+	timings Timings
+	fault   NodeFault
 }
 
 // step returns what happens next, nil when it takes its time or never happens.
 //
-//nolint:gocyclo // One case for each state of the machine-config daemon, in their order.
+// One case for each state of the machine-config daemon, in their order.
 func (n machine) step() *change {
 	a := n.node.Annotations
-	drain, uncordon := drainPrefix+hashOf(n.config), uncordonPrefix+hashOf(n.config)
+	uncordon := uncordonPrefix + hashOf(n.config)
 	booted := n.node.Status.NodeInfo.BootID == bootID(n.node.Name, n.config)
 	switch {
 	case a[annotationState] == stateRebooting && !booted && nodeReady(n.node):
@@ -128,15 +114,31 @@ func (n machine) step() *change {
 	case a[annotationState] == stateRebooting && a[annotationLastAppliedDrain] != uncordon:
 		return n.uncordon(uncordon)
 	case a[annotationState] == stateRebooting:
-		return n.annotate("updated", map[string]string{annotationState: stateDone, annotationCurrentConfig: n.config})
+		return n.finish()
 	case nodeSettled(n.node):
 		return nil // Not ready for a reason that is not ours.
+	}
+	return n.prepare()
+}
+
+// prepare returns the next step before the reboot.
+func (n machine) prepare() *change {
+	a := n.node.Annotations
+	drain, uncordon := drainPrefix+hashOf(n.config), uncordonPrefix+hashOf(n.config)
+	givenUp := a[annotationState] != stateDone && a[annotationDesiredDrain] == uncordon && n.abandoned()
+	switch {
+	case givenUp && a[annotationLastAppliedDrain] != uncordon:
+		return n.uncordon(uncordon)
+	case givenUp && !n.takes("again", Duration(n.timings.drainRetry())):
+		return nil
 	case a[annotationState] == stateDone || a[annotationDesiredDrain] != drain:
 		return n.annotate("", map[string]string{annotationState: stateWorking, annotationReason: "", annotationDesiredDrain: drain})
 	case a[annotationLastAppliedDrain] != drain && !n.node.Spec.Unschedulable:
 		return n.cordon()
 	case a[annotationLastAppliedDrain] != drain:
-		return n.drained(drain)
+		return n.drain(drain, uncordon)
+	case n.drainFailed():
+		return n.annotate("drained at last", map[string]string{annotationState: stateWorking, annotationReason: ""})
 	}
 	return n.apply()
 }
@@ -169,14 +171,44 @@ func (n machine) annotate(what string, values map[string]string) *change {
 }
 
 func (n machine) cordon() *change {
-	return n.edit(spec, "draining", func(node *corev1.Node) { node.Spec.Unschedulable = true })
+	return n.edit(spec, "draining", func(node *corev1.Node) {
+		node.Spec.Unschedulable = true
+		setCordonTaint(node, n.watch.now)
+	})
 }
 
-func (n machine) drained(drain string) *change {
-	if !n.takes("drain", n.timings.Drain) || n.fault.HangsDraining {
-		return nil
+// drain ends the drain, one way or another. The pods are removed meanwhile by
+// planEvictions and the kubelets.
+func (n machine) drain(drain, uncordon string) *change {
+	due := n.takes(phaseDrain, n.timings.Drain)
+	switch {
+	case n.fault.AbandonsDrain > 0 && !n.abandoned() && n.takes(phaseDrain, n.fault.AbandonsDrain):
+		return n.annotate("gives its drain up", map[string]string{
+			annotationState: stateWorking, annotationReason: "", annotationDesiredDrain: uncordon, annotationAbandoned: hashOf(n.config),
+		})
+	case due && n.pods == 0 && !n.fault.HangsDraining:
+		return n.annotate("", map[string]string{annotationLastAppliedDrain: drain})
+	case n.timings.DrainFails > 0 && !n.drainFailed() && n.takes(phaseDrain, n.timings.DrainFails):
+		reason := drainFailure(n.node.Name)
+		return n.annotate("degraded: "+reason, map[string]string{annotationState: stateDegraded, annotationReason: reason})
 	}
-	return n.annotate("", map[string]string{annotationLastAppliedDrain: drain})
+	return nil
+}
+
+// drainFailed reports whether the node says that its drain has failed.
+func (n machine) drainFailed() bool {
+	a := n.node.Annotations
+	return a[annotationState] == stateDegraded && a[annotationReason] == drainFailure(n.node.Name)
+}
+
+// drainFailure is the reason of a node whose drain takes longer than Timings.DrainFails.
+func drainFailure(node string) string {
+	return fmt.Sprintf("failed to drain node: %s after 1 hour. Please see machine-config-controller logs for more information", node)
+}
+
+// abandoned reports whether the drain for this configuration was given up once already.
+func (n machine) abandoned() bool {
+	return n.node.Annotations[annotationAbandoned] == hashOf(n.config)
 }
 
 // apply writes the configuration to the disk, if the node can.
@@ -210,27 +242,24 @@ func (n machine) comeUp() *change {
 	})
 }
 
-func (n machine) uncordon(uncordon string) *change {
-	return n.edit(spec, "", func(node *corev1.Node) {
-		node.Spec.Unschedulable = false
-		node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == updateTaint.Key })
-		node.Annotations[annotationLastAppliedDrain] = uncordon
+// finish ends the update of the node.
+func (n machine) finish() *change {
+	return n.edit(spec, "updated", func(node *corev1.Node) {
+		node.Annotations[annotationState] = stateDone
+		node.Annotations[annotationCurrentConfig] = n.config
+		delete(node.Annotations, annotationAbandoned)
 	})
 }
 
-// setReady writes the node's Ready condition.
-func setReady(node *corev1.Node, st corev1.ConditionStatus, reason, message string, now time.Time) {
-	at := metav1.NewTime(now.Truncate(time.Second))
-	ready := corev1.NodeCondition{
-		Type: corev1.NodeReady, Status: st, Reason: reason, Message: message, LastHeartbeatTime: at, LastTransitionTime: at,
-	}
-	for i := range node.Status.Conditions {
-		if node.Status.Conditions[i].Type == corev1.NodeReady {
-			node.Status.Conditions[i] = ready
-			return
+func (n machine) uncordon(uncordon string) *change {
+	return n.edit(spec, "", func(node *corev1.Node) {
+		node.Spec.Unschedulable = false
+		setCordonTaint(node, n.watch.now)
+		if node.Annotations[annotationState] == stateRebooting { // Otherwise the update is still to come.
+			node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == updateTaint.Key })
 		}
-	}
-	node.Status.Conditions = append(node.Status.Conditions, ready)
+		node.Annotations[annotationLastAppliedDrain] = uncordon
+	})
 }
 
 // hashOf returns the part of a rendered configuration's name after the pool.

@@ -163,6 +163,10 @@ func (o operator) faulty(t configv1.ClusterStatusConditionType, st configv1.Cond
 func poolTrouble(pools map[string]*mcfgv1.MachineConfigPool, version string, degraded, upgradeable configv1.ClusterOperatorStatusCondition) (d, u configv1.ClusterOperatorStatusCondition) {
 	for _, name := range sortedKeys(pools) {
 		pool := pools[name]
+		if requiredPool(pool) && pool.Spec.Paused && pool.Spec.Configuration.Name != pool.Status.Configuration.Name {
+			degraded = condition(configv1.OperatorDegraded, configv1.ConditionTrue, "RequiredPoolsFailed", fmt.Sprintf(
+				"Failed to resync %s because: required MachineConfigPool %s is paused and can not sync until it is unpaused", version, name))
+		}
 		if !poolConditionTrue(pool, mcfgv1.MachineConfigPoolDegraded) {
 			continue
 		}

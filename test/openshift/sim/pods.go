@@ -21,14 +21,14 @@ const (
 	backOffEnds    = 2 * time.Second
 )
 
-// ownedByJob reports whether obj is a pod of a batch Job. The simulator plays
-// the kubelet of no other pod.
+// ownedByJob reports whether obj is a pod of a batch Job.
 func ownedByJob(obj client.Object) bool {
 	owner := metav1.GetControllerOf(obj)
 	return owner != nil && owner.Kind == "Job" && owner.APIVersion == "batch/v1"
 }
 
-// planPods lets every pod of a Job do its next step. These are the steps:
+// planPods lets every pod that a kubelet plays do its next step. These are the
+// steps of a Job's pod:
 //
 //	scheduler  binds it to a node
 //	kubelet    tells what it is about to run, in AnnotationRan
@@ -36,10 +36,11 @@ func ownedByJob(obj client.Object) bool {
 //	kubelet    starts the containers, all at once; phase Running
 //	kubelet    sees them end; phase Succeeded or Failed, or restarts them
 //
-// A pod that is deleted meanwhile is killed and removed, also after its end.
+// A pod that asks for it by AnnotationRun is bound and started likewise, and then
+// left as it is. A pod that is deleted is killed and removed, also after its end.
 func planPods(v *view, sw *stopwatch) []change {
 	var changes []change
-	for _, pod := range v.jobPods {
+	for _, pod := range v.pods.played {
 		k := kubelet{pod: pod, nodes: v.nodes, watch: sw}
 		if change := k.step(); change != nil {
 			changes = append(changes, *change)
@@ -57,8 +58,6 @@ type kubelet struct {
 
 // step returns what happens next, nil when it takes its time or never happens.
 func (k kubelet) step() *change {
-	o, err := orders(k.pod)
-	_, told := k.pod.Annotations[AnnotationRan]
 	switch {
 	case k.elsewhere():
 		return nil
@@ -67,11 +66,22 @@ func (k kubelet) step() *change {
 		k.watch.forget(k.key() + "/deadline")
 		return k.remove()
 	case k.pod.DeletionTimestamp != nil:
-		return k.end("killed", func(s *corev1.PodStatus) { killPod(s, k.now()) })
+		return k.terminate()
 	case len(k.pod.Spec.SchedulingGates) > 0:
 		return nil
 	case k.pod.Spec.NodeName == "" && len(k.simulated()) > 0:
 		return k.bind()
+	case asksToRun(k.pod):
+		return k.serve()
+	}
+	return k.work()
+}
+
+// work lets a Job's pod that is on a node do its next step.
+func (k kubelet) work() *change {
+	o, err := orders(k.pod)
+	_, told := k.pod.Annotations[AnnotationRan]
+	switch {
 	case err != nil:
 		return k.end(err.Error(), func(s *corev1.PodStatus) { refusePod(s, k.pod, err, k.now()) })
 	case !told:
@@ -91,10 +101,49 @@ func (k kubelet) simulated() []string {
 	return slices.DeleteFunc(sortedKeys(k.nodes), func(name string) bool { return !isSimulated(k.nodes[name]) })
 }
 
-// elsewhere reports whether the pod is on a node with a kubelet of its own.
+// serve starts a pod that is not a Job's, if nobody else has said how it is.
+func (k kubelet) serve() *change {
+	switch st := k.pod.Status; {
+	case st.StartTime == nil && (st.Phase == corev1.PodPending || st.Phase == "") && k.pod.Spec.NodeName != "":
+		return k.edit("started", func(s *corev1.PodStatus) { startPod(s, k.pod, k.now()) })
+	case st.Phase == corev1.PodPending && !initialized(k.pod):
+		return k.initialize(containerOrders{duration: defaultRunTime})
+	}
+	k.watch.forget(k.key())
+	return nil
+}
+
+// terminate ends a pod that is deleted, when it has had its time. Of a pod whose
+// status is not the kubelet's own nothing is said before it is removed.
+func (k kubelet) terminate() *change {
+	switch {
+	case !k.terminated():
+		return nil
+	case ownedByJob(k.pod), asksToRun(k.pod) && k.pod.Status.StartTime != nil:
+		return k.end("killed", func(s *corev1.PodStatus) { killPod(s, k.now()) })
+	}
+	k.watch.forget(k.key())
+	return k.remove()
+}
+
+// terminated reports whether the containers of a deleted pod have ended.
+func (k kubelet) terminated() bool {
+	if k.pod.Annotations[AnnotationStuckTerminating] == "true" {
+		grace := k.pod.DeletionGracePeriodSeconds
+		return grace != nil && *grace <= 1
+	}
+	takes, err := time.ParseDuration(k.pod.Annotations[AnnotationTerminatesAfter])
+	return err != nil || k.watch.passed(k.key(), "terminating", takes) || k.watch.reached(k.pod.DeletionTimestamp.Time)
+}
+
+// elsewhere reports whether the pod is on a node with a kubelet of its own. Only
+// the pods of Jobs may be on no node at all.
 func (k kubelet) elsewhere() bool {
 	node := k.nodes[k.pod.Spec.NodeName]
-	return node != nil && !isSimulated(node)
+	if node == nil {
+		return !ownedByJob(k.pod) && k.pod.Spec.NodeName != ""
+	}
+	return !isSimulated(node)
 }
 
 func isSimulated(node *corev1.Node) bool {
@@ -103,7 +152,8 @@ func isSimulated(node *corev1.Node) bool {
 }
 
 // bind lets the pod run on one of the nodes, if possible on a worker that takes
-// pods. Selectors and taints are not looked at.
+// pods. A pod that is not a Job's waits for a node that does. Selectors and taints
+// are not looked at.
 func (k kubelet) bind() *change {
 	rank := func(node *corev1.Node) int {
 		switch {
@@ -120,6 +170,9 @@ func (k kubelet) bind() *change {
 			cmp.Compare(digest(a, string(k.pod.UID)), digest(b, string(k.pod.UID))), // spreads the pods
 		)
 	})
+	if !ownedByJob(k.pod) && !nodeAvailable(k.nodes[name]) {
+		return nil
+	}
 	next := k.pod.DeepCopy()
 	next.Spec.NodeName = name
 	return &change{before: k.pod, after: next, part: bound}

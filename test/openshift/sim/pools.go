@@ -45,6 +45,19 @@ func planPools(v *view, sw *stopwatch) []change {
 // members returns the nodes of each pool: a node belongs to the master pool,
 // else to a custom one, else to the worker pool.
 func (v *view) members() map[string][]*corev1.Node {
+	order := v.poolOrder()
+	members := make(map[string][]*corev1.Node, len(order))
+	for _, node := range v.nodes {
+		if pool := poolOf(node, order); pool != "" {
+			members[pool] = append(members[pool], node)
+		}
+	}
+	return members
+}
+
+// poolOrder returns the names of the pools, those first that a node belongs to
+// rather than to the others.
+func (v *view) poolOrder() []string {
 	custom := []string{}
 	for name := range v.pools {
 		if name != masterPool && name != workerPool {
@@ -52,17 +65,17 @@ func (v *view) members() map[string][]*corev1.Node {
 		}
 	}
 	slices.Sort(custom)
-	order := append(append([]string{masterPool}, custom...), workerPool)
-	members := make(map[string][]*corev1.Node, len(order))
-	for _, node := range v.nodes {
-		for _, pool := range order {
-			if _, is := node.Labels[roleLabel(pool)]; is {
-				members[pool] = append(members[pool], node)
-				break
-			}
+	return append(append([]string{masterPool}, custom...), workerPool)
+}
+
+// poolOf returns the pool of a node, empty when it has none.
+func poolOf(node *corev1.Node, order []string) string {
+	for _, pool := range order {
+		if _, is := node.Labels[roleLabel(pool)]; is {
+			return pool
 		}
 	}
-	return members
+	return ""
 }
 
 // poolController is the machine config controller at work on one pool.

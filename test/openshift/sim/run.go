@@ -38,7 +38,11 @@ func Run(ctx context.Context, cfg *rest.Config, options ...Option) error {
 	if err != nil {
 		return err
 	}
-	r := &runner{client: c, cluster: newCluster(), tell: func(string) {}}
+	evictor, err := newEvictor(cfg)
+	if err != nil {
+		return err
+	}
+	r := &runner{client: c, evictor: evictor, cluster: newCluster(), tell: func(string) {}}
 	for _, option := range options {
 		option(r)
 	}
@@ -49,11 +53,7 @@ func Run(ctx context.Context, cfg *rest.Config, options ...Option) error {
 		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	loops := []*loop{
-		r.loop("CVO", func(obj client.Object) bool { return !isPod(obj) && !isWorker(obj) }, planOperators, planVersion),
-		r.loop("MCO", func(obj client.Object) bool { return !isPod(obj) }, planPools, planNodes),
-		r.loop("kubelet", func(obj client.Object) bool { return isPod(obj) || isVersion(obj) }, planPods),
-	}
+	loops := r.loops()
 	synced := r.watchAll(ctx, group)
 	group.Go(func() error {
 		for _, first := range synced {
@@ -71,10 +71,31 @@ func Run(ctx context.Context, cfg *rest.Config, options ...Option) error {
 	return group.Wait()
 }
 
+// loops returns the controllers.
+func (r *runner) loops() []*loop {
+	loops := []*loop{
+		r.loop("CVO", func(_ *view, obj client.Object) bool { return !isPod(obj) && !isWorker(obj) && !isReport(obj) }, planOperators, planVersion),
+		r.loop("MCO", func(v *view, obj client.Object) bool { return !isPod(obj) && !isReport(obj) || v.concernsDrain(obj) }, planPools, planNodes),
+		r.loop("drain", func(v *view, obj client.Object) bool { return v.concernsDrain(obj) || isVersion(obj) }, planEvictions),
+		r.loop("kubelet", func(v *view, obj client.Object) bool {
+			return isPod(obj) || isVersion(obj) || isNode(obj) && len(v.pods.waiting) > 0
+		}, planPods),
+	}
+	if r.reports {
+		loops = append(loops, r.loop("MachineConfigNodes", func(v *view, obj client.Object) bool {
+			return isNode(obj) || isReport(obj) || isVersion(obj) || v.concernsDrain(obj)
+		}, planReports))
+	}
+	return loops
+}
+
 // runner is what the parts of a running simulator share.
 type runner struct {
 	client  client.WithWatch
+	evictor rest.Interface
 	cluster *cluster
+	// reports says whether there are MachineConfigNodes.
+	reports bool
 	printer printer
 	tell    func(string)
 }
@@ -103,6 +124,7 @@ func (r *runner) readScenario(ctx context.Context) error {
 				return err
 			}
 			r.cluster.setScenario(s)
+			r.reports = s.MachineConfigNodes
 			return nil
 		case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
 			return fmt.Errorf("%w: ConfigMap %s/%s not found", ErrNotInstalled, Namespace, ConfigMapName)

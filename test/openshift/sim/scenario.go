@@ -31,6 +31,11 @@ type Scenario struct {
 	// CustomPools are further pools of worker nodes, each with its own nodes (installation).
 	CustomPools []CustomPool `json:"customPools,omitempty"`
 
+	// MachineConfigNodes installs the kind MachineConfigNode and an object of it for
+	// each node, by which the MCO reports on the node's update (installation). False
+	// removes the kind, and there is none as on clusters before 4.20 or so.
+	MachineConfigNodes bool `json:"machineConfigNodes,omitempty"`
+
 	// Updates is the update graph: every release that can be reached. An update
 	// is withdrawn by removing it.
 	Updates []OfferedUpdate `json:"updates"`
@@ -71,7 +76,11 @@ type Pool struct {
 type CustomPool struct {
 	// Name of the pool, of its node role and the prefix of its nodes' names.
 	Name string `json:"name"`
-	Pool `json:",inline"`
+	// Labels are added to those of the MachineConfigPool (installation). With the
+	// label operator.machineconfiguration.openshift.io/required-for-upgrade an
+	// update is complete only with this pool.
+	Labels map[string]string `json:"labels,omitempty"`
+	Pool   `json:",inline"`
 }
 
 // OfferedUpdate is a release in the update graph.
@@ -137,10 +146,19 @@ type Timings struct {
 	// Render passes from the machine-config operator's start until the pools
 	// get their new rendered configurations.
 	Render Duration `json:"render"`
-	// Drain, Apply and Reboot are the times of each phase of a node's update.
+	// Drain, Apply and Reboot are the times of each phase of a node's update. A
+	// drain takes Drain at least, and longer when pods on the node are not gone by
+	// then.
 	Drain  Duration `json:"drain"`
 	Apply  Duration `json:"apply"`
 	Reboot Duration `json:"reboot"`
+	// DrainRetry passes until the eviction of a pod that was refused, mostly by a
+	// PodDisruptionBudget, is tried again (5s on real clusters). 0 means 200ms.
+	DrainRetry Duration `json:"drainRetry"`
+	// DrainFails is how long a drain may take until its node is degraded (1h on
+	// real clusters, and the reason says so whatever is set here). The drain goes
+	// on, and the node recovers when it succeeds. 0 never does it.
+	DrainFails Duration `json:"drainFails"`
 	// Upgradeable passes until the ClusterVersion shows a change of its
 	// operators' Upgradeable conditions (7 to 15 s on real clusters).
 	Upgradeable Duration `json:"upgradeable"`
@@ -215,8 +233,13 @@ type NodeFault struct {
 	// Degraded is the reason that the node gives for not applying its new
 	// configuration. Empty applies it.
 	Degraded string `json:"degraded,omitempty"`
-	// HangsDraining never finishes the node's drain.
+	// HangsDraining never finishes the node's drain, though its pods are evicted.
 	HangsDraining bool `json:"hangsDraining,omitempty"`
+	// AbandonsDrain gives the node's drain up, once for each configuration, so long
+	// after it began and if it is not done by then: the node is uncordoned, and
+	// Timings.DrainRetry later the very same drain is asked for again. So it shows
+	// when a pool's target goes back and forth. 0 never does it.
+	AbandonsDrain Duration `json:"abandonsDrain,omitempty"`
 	// StaysDown never brings the node back from its reboot.
 	StaysDown bool `json:"staysDown,omitempty"`
 	// Slow multiplies the times of the node. 0 means 1.

@@ -5,6 +5,7 @@ package sim
 
 import (
 	"bytes"
+	"embed"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -102,8 +103,14 @@ func TestCRDsAreThoseOfTheModule(t *testing.T) {
 		t.Fatalf("find github.com/openshift/api: %v", err)
 	}
 	module := strings.TrimSpace(string(out))
-	files, err := crdFiles.ReadDir("crds")
-	if err != nil || len(files) != 5 {
+	checkManifests(t, module, crdFiles, "crds", 5)
+	checkManifests(t, module, reportCRDFiles, "crds/machineconfignodes", 1)
+}
+
+func checkManifests(t *testing.T, module string, source embed.FS, folder string, count int) {
+	t.Helper()
+	files, err := source.ReadDir(folder)
+	if err != nil || len(files) != count {
 		t.Fatalf("embedded manifests: %d, %v", len(files), err)
 	}
 	for _, file := range files {
@@ -116,7 +123,7 @@ func TestCRDsAreThoseOfTheModule(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := crdFiles.ReadFile("crds/" + file.Name()); err != nil || !bytes.Equal(got, want) {
+		if got, err := source.ReadFile(folder + "/" + file.Name()); err != nil || !bytes.Equal(got, want) {
 			t.Errorf("%s differs from %s (%v)", file.Name(), origins[0], err)
 		}
 	}

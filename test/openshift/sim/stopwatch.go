@@ -37,7 +37,12 @@ func (s *stopwatch) passed(key, state string, d time.Duration) bool {
 		m = mark{state: state, since: s.now}
 		s.marks[key] = m
 	}
-	due := m.since.Add(d)
+	return s.reached(m.since.Add(d))
+}
+
+// reached reports whether it is due already. When not, the next pass is due by
+// then at the latest.
+func (s *stopwatch) reached(due time.Time) bool {
 	if !s.now.Before(due) {
 		return true
 	}

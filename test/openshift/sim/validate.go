@@ -88,7 +88,16 @@ func (v *validator) customPools(pools []CustomPool) {
 			v.add(path+".name", "%q exists already", p.Name)
 		}
 		seen = append(seen, p.Name)
+		v.labels(path+".labels", p.Labels)
 		v.pool(path, p.Pool)
+	}
+}
+
+func (v *validator) labels(path string, labels map[string]string) {
+	for _, key := range sortedKeys(labels) {
+		for _, problem := range append(validation.IsQualifiedName(key), validation.IsValidLabelValue(labels[key])...) {
+			v.add(path, "%q: %q is not a label: %s", key, labels[key], problem)
+		}
 	}
 }
 
@@ -123,6 +132,7 @@ func (v *validator) timings(t Timings) {
 	}{
 		{"accept", t.Accept}, {"operator", t.Operator}, {"graph", t.Graph}, {"render", t.Render},
 		{"drain", t.Drain}, {"apply", t.Apply}, {"reboot", t.Reboot},
+		{"drainRetry", t.DrainRetry}, {"drainFails", t.DrainFails},
 		{"upgradeable", t.Upgradeable}, {"reconcile", t.Reconcile},
 		{"degradedFails", t.DegradedFails}, {"slowUnknown", t.SlowUnknown},
 	} {
@@ -159,5 +169,6 @@ func (v *validator) faults(s *Scenario) {
 		if f.Slow < 0 {
 			v.add(path+".slow", "must not be negative, is %v", f.Slow)
 		}
+		v.duration(path+".abandonsDrain", f.AbandonsDrain)
 	}
 }

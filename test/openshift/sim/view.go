@@ -22,10 +22,14 @@ type view struct {
 	pools     map[string]*mcfgv1.MachineConfigPool
 	configs   map[string]*mcfgv1.MachineConfig
 	nodes     map[string]*corev1.Node
+	// reports are the MachineConfigNodes, by node. There are none unless the
+	// scenario asks for them.
+	reports map[string]*mcfgv1.MachineConfigNode
 	// masters are those of the nodes that run the control plane.
 	masters map[string]*corev1.Node
-	// jobPods are the pods of batch Jobs.
-	jobPods map[client.ObjectKey]*corev1.Pod
+	// draining are those of the nodes whose pods are being evicted.
+	draining map[string]*corev1.Node
+	pods     podIndex
 }
 
 func newView() *view {
@@ -34,8 +38,10 @@ func newView() *view {
 		pools:     map[string]*mcfgv1.MachineConfigPool{},
 		configs:   map[string]*mcfgv1.MachineConfig{},
 		nodes:     map[string]*corev1.Node{},
+		reports:   map[string]*mcfgv1.MachineConfigNode{},
 		masters:   map[string]*corev1.Node{},
-		jobPods:   map[client.ObjectKey]*corev1.Pod{},
+		draining:  map[string]*corev1.Node{},
+		pods:      newPodIndex(),
 	}
 }
 
@@ -54,8 +60,10 @@ func (v *view) get(obj client.Object) client.Object {
 		return found(v.configs, obj.GetName())
 	case *corev1.Node:
 		return found(v.nodes, obj.GetName())
+	case *mcfgv1.MachineConfigNode:
+		return found(v.reports, obj.GetName())
 	case *corev1.Pod:
-		return found(v.jobPods, client.ObjectKeyFromObject(obj))
+		return found(v.pods.all, client.ObjectKeyFromObject(obj))
 	}
 	return nil
 }
@@ -86,8 +94,14 @@ func (v *view) put(obj client.Object) {
 		if isMaster(o) {
 			v.masters[o.Name] = o
 		}
+		delete(v.draining, o.Name)
+		if nodeDraining(o) {
+			v.draining[o.Name] = o
+		}
 	case *corev1.Pod:
-		v.jobPods[client.ObjectKeyFromObject(o)] = o
+		v.pods.put(o)
+	case *mcfgv1.MachineConfigNode:
+		v.reports[o.Name] = o
 	}
 }
 
@@ -107,8 +121,11 @@ func (v *view) remove(obj client.Object) {
 	case *corev1.Node:
 		delete(v.nodes, o.Name)
 		delete(v.masters, o.Name)
+		delete(v.draining, o.Name)
+	case *mcfgv1.MachineConfigNode:
+		delete(v.reports, o.Name)
 	case *corev1.Pod:
-		delete(v.jobPods, client.ObjectKeyFromObject(o))
+		v.pods.remove(client.ObjectKeyFromObject(o))
 	}
 }
 
@@ -149,10 +166,21 @@ func isPod(obj client.Object) bool {
 	return pod
 }
 
+// isNode reports whether obj is a node.
+func isNode(obj client.Object) bool {
+	_, node := obj.(*corev1.Node)
+	return node
+}
+
+// isReport reports whether obj is a MachineConfigNode, which nobody acts on.
+func isReport(obj client.Object) bool {
+	_, report := obj.(*mcfgv1.MachineConfigNode)
+	return report
+}
+
 // isWorker reports whether obj is any other node. There may be thousands.
 func isWorker(obj client.Object) bool {
-	_, node := obj.(*corev1.Node)
-	return node && !isMaster(obj)
+	return isNode(obj) && !isMaster(obj)
 }
 
 // part says what of an object a change writes.
@@ -164,6 +192,7 @@ const (
 	created
 	bound   // a pod to its node
 	deleted // at once
+	evicted // if its budget allows it
 )
 
 // change is a write that a controller wants: before becomes after.

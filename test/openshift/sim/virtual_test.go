@@ -11,6 +11,7 @@ import (
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 )
@@ -22,6 +23,10 @@ type virtual struct {
 	watch     *stopwatch
 	now       time.Time
 	revisions []*configv1.ClusterVersion
+	// refuses is what the API server says to an eviction; nil evicts.
+	refuses func(*corev1.Pod) error
+	// evictions counts the attempts.
+	evictions int
 }
 
 func newVirtual(t *testing.T, s Scenario) *virtual {
@@ -84,12 +89,21 @@ func putAll[T any, P interface {
 func (v *virtual) round() bool {
 	v.watch.begin(v.now)
 	var changes []change
-	for _, p := range []plan{planOperators, planVersion, planPools, planNodes} {
+	for _, p := range []plan{planOperators, planVersion, planPools, planNodes, planEvictions, planPods} {
 		changes = append(changes, p(v.view, v.watch)...)
 	}
 	for _, c := range changes {
 		if have := v.view.get(c.after); c.part != created && !equality.Semantic.DeepEqual(have, c.before) {
 			continue // Two plans changed one object: the later one sees the news in the next round.
+		}
+		switch c.part {
+		case evicted:
+			v.evict(c.after.(*corev1.Pod))
+			continue
+		case deleted:
+			v.view.remove(c.after)
+			continue
+		case spec, status, created, bound:
 		}
 		if pool, ok := c.after.(*mcfgv1.MachineConfigPool); ok && c.part == spec {
 			pool.Generation++
@@ -100,6 +114,29 @@ func (v *virtual) round() bool {
 		}
 	}
 	return len(changes) > 0
+}
+
+// evict is the API server's part of an eviction.
+func (v *virtual) evict(pod *corev1.Pod) {
+	v.evictions++
+	last := attempt{at: v.now}
+	if v.refuses != nil {
+		if err := v.refuses(pod); err != nil {
+			last.refusal = err.Error()
+		}
+	}
+	if last.refusal == "" {
+		v.delete(pod, 30)
+	}
+	v.view.pods.attempts[pod.UID] = last
+}
+
+// delete asks for the deletion of a pod with a grace period in seconds.
+func (v *virtual) delete(pod *corev1.Pod, grace int64) {
+	next := v.view.pods.all[client.ObjectKeyFromObject(pod)].DeepCopy()
+	next.DeletionTimestamp = new(metav1.NewTime(v.now.Add(time.Duration(grace) * time.Second)))
+	next.DeletionGracePeriodSeconds = &grace
+	v.view.put(next)
 }
 
 // until lets the cluster work until reached holds.

@@ -66,7 +66,7 @@ func runPod(t *testing.T, pod *corev1.Pod) *kubeletRun {
 	return k
 }
 
-func (k *kubeletRun) pod() *corev1.Pod { return k.view.jobPods[k.key] }
+func (k *kubeletRun) pod() *corev1.Pod { return k.view.pods.all[k.key] }
 
 // round does what the kubelet wants now, and reports whether that was anything.
 func (k *kubeletRun) round() bool {
@@ -82,7 +82,7 @@ func (k *kubeletRun) round() bool {
 			line = "removed"
 		case spec:
 			line = "told"
-		case status, created:
+		case status, created, evicted:
 		}
 		k.seen = append(k.seen, strings.TrimSpace(fmt.Sprintf("%.1f %s", k.now.Sub(k.began).Seconds(), strings.TrimPrefix(line, "kubelet: pod ns/pod "))))
 		if c.part == deleted {

@@ -19,24 +19,31 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
+// watched is a kind that the simulator has to know the objects of.
+type watched struct {
+	object client.Object
+	keep   func(client.Object) client.Object // nil: all of it
+	list   func() client.ObjectList
+}
+
 // watchAll keeps the cluster up to date. Each channel that it returns is closed
 // once one of the kinds is complete.
 func (r *runner) watchAll(ctx context.Context, group *errgroup.Group) []<-chan struct{} {
 	var synced []<-chan struct{}
-	for _, kind := range []struct {
-		object client.Object
-		wanted func(client.Object) bool // nil: all
-		list   func() client.ObjectList
-	}{
+	kinds := []watched{
 		{&configv1.ClusterVersion{}, nil, func() client.ObjectList { return &configv1.ClusterVersionList{} }},
 		{&configv1.ClusterOperator{}, nil, func() client.ObjectList { return &configv1.ClusterOperatorList{} }},
 		{&mcfgv1.MachineConfigPool{}, nil, func() client.ObjectList { return &mcfgv1.MachineConfigPoolList{} }},
 		{&mcfgv1.MachineConfig{}, nil, func() client.ObjectList { return &mcfgv1.MachineConfigList{} }},
 		{&corev1.Node{}, nil, func() client.ObjectList { return &corev1.NodeList{} }},
-		{&corev1.Pod{}, ownedByJob, func() client.ObjectList { return &corev1.PodList{} }},
-	} {
+		{&corev1.Pod{}, keepPod, func() client.ObjectList { return &corev1.PodList{} }},
+	}
+	if r.reports {
+		kinds = append(kinds, watched{&mcfgv1.MachineConfigNode{}, nil, func() client.ObjectList { return &mcfgv1.MachineConfigNodeList{} }})
+	}
+	for _, kind := range kinds {
 		f := &feed{
-			kind: kind.object, wanted: kind.wanted, synced: make(chan struct{}),
+			kind: kind.object, keep: kind.keep, synced: make(chan struct{}),
 			observe: r.cluster.observe, forget: r.cluster.forget, replace: r.cluster.replace,
 		}
 		synced = append(synced, f.synced)

@@ -1,0 +1,179 @@
+// SPDX-FileCopyrightText: The managed-upgrade-operator authors
+// SPDX-License-Identifier: Apache-2.0
+
+package forcedrain
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/itchyny/gojq"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
+)
+
+// jqTimeout is how long podJQSelector may take for a pod.
+const jqTimeout = 250 * time.Millisecond
+
+// maxJQError bounds what is told of a failure, in bytes: jq expressions can fail with any text.
+const maxJQError = 256
+
+// InvalidError says what of a spec cannot be used.
+type InvalidError struct {
+	// Reason of the condition Ready.
+	Reason string
+	err    error
+}
+
+// Error says which field is wrong and why.
+func (e *InvalidError) Error() string { return e.err.Error() }
+
+// Unwrap returns the cause.
+func (e *InvalidError) Unwrap() error { return e.err }
+
+// Selection is what the selectors of a NodeForceDrain select.
+type Selection struct {
+	nodes, namespaces labels.Selector
+	jq                *gojq.Code // nil for all pods
+}
+
+// NewSelection reads the selectors of the spec. The error is an InvalidError.
+func NewSelection(spec *v1beta1.NodeForceDrainSpec) (*Selection, error) {
+	s := &Selection{}
+	var err error
+	if s.nodes, err = labelSelector("nodeSelector", spec.NodeSelector); err != nil {
+		return nil, err
+	}
+	if s.namespaces, err = labelSelector("namespaceSelector", spec.NamespaceSelector); err != nil {
+		return nil, err
+	}
+	if spec.PodJQSelector == "" {
+		return s, nil
+	}
+	if s.jq, err = compileJQ(spec.PodJQSelector); err != nil {
+		return nil, &InvalidError{v1beta1.ReasonInvalidJQ, fmt.Errorf("spec.podJQSelector is no jq expression: %w", err)}
+	}
+	return s, nil
+}
+
+func labelSelector(field string, selector *metav1.LabelSelector) (labels.Selector, error) {
+	if selector == nil {
+		return labels.Everything(), nil
+	}
+	parsed, err := metav1.LabelSelectorAsSelector(selector)
+	if err != nil {
+		return nil, &InvalidError{v1beta1.ReasonInvalidSelector, fmt.Errorf("spec.%s cannot be parsed: %w", field, err)}
+	}
+	return parsed, nil
+}
+
+// compileJQ compiles an expression that sees neither the operator's environment nor its files: no loader is given.
+func compileJQ(expression string) (*gojq.Code, error) {
+	query, err := gojq.Parse(expression)
+	if err != nil {
+		return nil, err
+	}
+	return gojq.Compile(query)
+}
+
+// SelectsNode tells whether a node of those labels is selected.
+func (s *Selection) SelectsNode(nodeLabels map[string]string) bool {
+	return s.nodes.Matches(labels.Set(nodeLabels))
+}
+
+// AnyNamespace tells whether all namespaces are selected, so that their labels need not be known.
+func (s *Selection) AnyNamespace() bool { return s.namespaces.Empty() }
+
+// SelectsNamespace tells whether a namespace of those labels is selected.
+func (s *Selection) SelectsNamespace(namespaceLabels map[string]string) bool {
+	return s.namespaces.Matches(labels.Set(namespaceLabels))
+}
+
+// Evaluation applies podJQSelector to the pods of one pass. It must not be used from several goroutines.
+type Evaluation struct {
+	selection *Selection
+	timedOut  bool
+}
+
+// Evaluate returns a new evaluation.
+func (s *Selection) Evaluate() *Evaluation { return &Evaluation{selection: s} }
+
+var (
+	errTooSlow      = fmt.Errorf("it takes longer than %s", jqTimeout)
+	errNotEvaluated = errors.New("not evaluated, because it takes too long for another pod")
+	errNoBoolean    = errors.New("its output is neither true nor false")
+)
+
+// Selects tells whether podJQSelector selects the pod: whether one of its outputs is true. An error tells why it
+// says neither yes nor no; after the first one that took too long nothing is evaluated any more.
+func (e *Evaluation) Selects(ctx context.Context, pod *corev1.Pod) (bool, error) {
+	switch {
+	case e.selection.jq == nil:
+		return true, nil
+	case e.timedOut:
+		return false, errNotEvaluated
+	}
+	input, err := plain(pod)
+	if err != nil {
+		return false, err
+	}
+	limited, cancel := context.WithTimeout(ctx, jqTimeout)
+	defer cancel()
+	selected, err := run(limited, e.selection.jq, input)
+	if err != nil && limited.Err() != nil {
+		e.timedOut, err = true, errTooSlow
+	}
+	return selected, err
+}
+
+// plain returns the pod as jq has it: as JSON. Numbers of other types than JSON has would make gojq panic.
+func plain(pod *corev1.Pod) (any, error) {
+	whole := *pod
+	whole.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}
+	data, err := json.Marshal(&whole)
+	if err != nil {
+		return nil, fmt.Errorf("encode the pod: %w", err)
+	}
+	var input any
+	if err := json.Unmarshal(data, &input); err != nil {
+		return nil, fmt.Errorf("decode the pod: %w", err)
+	}
+	return input, nil
+}
+
+// run returns whether an output is true. The expression is somebody else's program: a panic of its interpreter is a
+// failure of the expression, not of the operator.
+func run(ctx context.Context, code *gojq.Code, input any) (selected bool, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			selected, err = false, fmt.Errorf("the interpreter failed: %s", v1beta1.Truncate(fmt.Sprint(p), maxJQError))
+		}
+	}()
+	outputs := code.RunWithContext(ctx, input)
+	booleans := 0
+	for {
+		output, ok := outputs.Next()
+		switch output := output.(type) {
+		case error:
+			return false, errors.New(v1beta1.Truncate(output.Error(), maxJQError))
+		case bool:
+			if output {
+				return true, nil
+			}
+			booleans++
+		}
+		if ok {
+			continue
+		}
+		if booleans == 0 {
+			return false, errNoBoolean
+		}
+		return false, nil
+	}
+}
