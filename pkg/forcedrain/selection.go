@@ -24,18 +24,13 @@ const jqTimeout = 250 * time.Millisecond
 // maxJQError bounds what is told of a failure, in bytes: jq expressions can fail with any text.
 const maxJQError = 256
 
-// InvalidError says what of a spec cannot be used.
-type InvalidError struct {
+// Problem is why a spec cannot be used.
+type Problem struct {
 	// Reason of the condition Ready.
 	Reason string
-	err    error
+	// Message names the field and says what is wrong with it.
+	Message string
 }
-
-// Error says which field is wrong and why.
-func (e *InvalidError) Error() string { return e.err.Error() }
-
-// Unwrap returns the cause.
-func (e *InvalidError) Unwrap() error { return e.err }
 
 // Selection is what the selectors of a NodeForceDrain select.
 type Selection struct {
@@ -43,34 +38,30 @@ type Selection struct {
 	jq                *gojq.Code // nil for all pods
 }
 
-// NewSelection reads the selectors of the spec. The error is an InvalidError.
-func NewSelection(spec *v1beta1.NodeForceDrainSpec) (*Selection, error) {
-	s := &Selection{}
-	var err error
-	if s.nodes, err = labelSelector("nodeSelector", spec.NodeSelector); err != nil {
-		return nil, err
+// NewSelection reads the selectors of the spec. Exactly one of its results is nil.
+func NewSelection(spec *v1beta1.NodeForceDrainSpec) (*Selection, *Problem) {
+	s := &Selection{nodes: labels.Everything(), namespaces: labels.Everything()}
+	for _, field := range []struct {
+		name     string
+		given    *metav1.LabelSelector
+		selector *labels.Selector
+	}{{"nodeSelector", spec.NodeSelector, &s.nodes}, {"namespaceSelector", spec.NamespaceSelector, &s.namespaces}} {
+		if field.given == nil {
+			continue
+		}
+		selector, err := metav1.LabelSelectorAsSelector(field.given)
+		if err != nil {
+			return nil, &Problem{v1beta1.ReasonInvalidSelector, fmt.Sprintf("spec.%s cannot be parsed: %v", field.name, err)}
+		}
+		*field.selector = selector
 	}
-	if s.namespaces, err = labelSelector("namespaceSelector", spec.NamespaceSelector); err != nil {
-		return nil, err
-	}
-	if spec.PodJQSelector == "" {
-		return s, nil
-	}
-	if s.jq, err = compileJQ(spec.PodJQSelector); err != nil {
-		return nil, &InvalidError{v1beta1.ReasonInvalidJQ, fmt.Errorf("spec.podJQSelector is no jq expression: %w", err)}
+	if spec.PodJQSelector != "" {
+		var err error
+		if s.jq, err = compileJQ(spec.PodJQSelector); err != nil {
+			return nil, &Problem{v1beta1.ReasonInvalidJQ, fmt.Sprintf("spec.podJQSelector is no jq expression: %v", err)}
+		}
 	}
 	return s, nil
-}
-
-func labelSelector(field string, selector *metav1.LabelSelector) (labels.Selector, error) {
-	if selector == nil {
-		return labels.Everything(), nil
-	}
-	parsed, err := metav1.LabelSelectorAsSelector(selector)
-	if err != nil {
-		return nil, &InvalidError{v1beta1.ReasonInvalidSelector, fmt.Errorf("spec.%s cannot be parsed: %w", field, err)}
-	}
-	return parsed, nil
 }
 
 // compileJQ compiles an expression that sees neither the operator's environment nor its files: no loader is given.

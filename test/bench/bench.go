@@ -48,6 +48,8 @@ type bench struct {
 	audit    *auditReader
 	operator *environment.Operator
 	rows     []row
+	// plainWrites is how much an upgrade of the large cluster writes.
+	plainWrites int
 }
 
 func (b *bench) say(format string, args ...any) {
@@ -82,6 +84,11 @@ func (b *bench) measure(ctx context.Context) error {
 	}
 	if err := b.measureReconciles(ctx); err != nil {
 		return fmt.Errorf("measure a reconcile: %w", err)
+	}
+	if b.nodes > 0 { // last: nobody takes the pods away again
+		if err := b.measureDrains(ctx); err != nil {
+			return fmt.Errorf("measure drains of %d nodes: %w", b.nodes, err)
+		}
 	}
 	return nil
 }
@@ -222,6 +229,7 @@ func (b *bench) measureLarge(ctx context.Context) error {
 		return err
 	}
 	b.tell("by hand", m)
+	b.plainWrites = m.writes()
 	usage, err := b.operator.Usage()
 	if err != nil {
 		return err

@@ -29,7 +29,7 @@ The operator runs as a process of its own, as it is shipped: its permissions, it
 leader election, no race detector. The Kubernetes control plane is real, with an
 audit log that tells when each request came and was answered; the OpenShift
 cluster is simulated, and needs seconds for what takes hours. Progress goes to
-stderr. Other work on the machine makes every figure worse. Takes about eight
+stderr. Other work on the machine makes every figure worse. Takes about fifteen
 minutes. Exits 0 when everything could be measured, whatever the figures, 1 when
 not, 2 on wrong flags, 130 when interrupted.
 

@@ -111,10 +111,7 @@ func TestFailedJobSaysThatItsPoolsWereReleased(t *testing.T) {
 func TestPoolsArePausedOnFailure(t *testing.T) {
 	c := newClusterFor(t, 2*patience, withFewNodes, withPool("night", 1), withPool("other", 1), stuck("network"))
 	c.startOperator()
-	config, job := c.failsInTheControlPlane(withDelay("night", 2*time.Second, 0), func(config *v1beta1.UpgradeJobConfig) {
-		pausingOnFailure(map[string]string{roleOf("worker"): ""})(&v1beta1.UpgradeJob{})
-		config.PauseMachineConfigPoolsOnFailure = aJob(pausingOnFailure(map[string]string{roleOf("worker"): ""})).Spec.Config.PauseMachineConfigPoolsOnFailure
-	})
+	config, job := c.failsInTheControlPlane(withDelay("night", 2*time.Second, 0), pausingOnFailure(map[string]string{roleOf("worker"): ""}))
 	if err := check(job, leftPaused(v1beta1.ReasonPausedOnFailure, "night", "worker")); err != nil {
 		t.Error(err)
 	}
@@ -146,7 +143,7 @@ func TestAllPoolsArePausedOnFailureButThoseOfTheControlPlane(t *testing.T) {
 		s.CustomPools[0].Labels = map[string]string{"operator.machineconfiguration.openshift.io/required-for-upgrade": ""}
 	})
 	c.startOperator()
-	job := create(c, aJob(timingOutAfter(3*time.Second), pausingOnFailure(nil)))
+	job := create(c, aJob(timingOutAfter(3*time.Second), configured(pausingOnFailure(nil))))
 	c.wait(job, failedFor(v1beta1.ReasonTimedOut), leftPaused(v1beta1.ReasonPausedOnFailure, "other", "worker"), withoutFinalizers())
 	c.pool("other", heldBy(job))
 	c.pool("worker", heldBy(job))
@@ -188,7 +185,7 @@ func TestPoolsOfASkippedJobAreReleased(t *testing.T) {
 			s.Releases = []sim.ReleaseFault{{Version: offered, Reason: "RetrievePayload"}}
 		})
 		c.startOperator()
-		job := create(c, aJob(delaying("night", time.Hour, 0), pausingOnFailure(nil), configured(func(config *v1beta1.UpgradeJobConfig) {
+		job := create(c, aJob(delaying("night", time.Hour, 0), configured(pausingOnFailure(nil)), configured(func(config *v1beta1.UpgradeJobConfig) {
 			config.ReleaseAcceptTimeout = duration(2 * time.Second)
 		})))
 		c.wait(job, failedFor(v1beta1.ReasonReleaseNotAccepted), holdingNothing(), withoutFinalizers())

@@ -16,10 +16,10 @@ import (
 
 // stepsInOrder are the steps of an upgrade.
 var stepsInOrder = []string{
-	steps.ConditionStartHooksCompleted,
+	steps.ConditionStartHooksCompleted, steps.ConditionMachineConfigPoolsPaused,
 	steps.ConditionClusterHealthyBeforeUpgrade, steps.ConditionUpdateAvailable, steps.ConditionUpgradeCommenced,
 	steps.ConditionControlPlaneUpgraded, steps.ConditionMachineConfigPoolsUpgraded, steps.ConditionClusterHealthyAfterUpgrade,
-	steps.ConditionCompletionHooksCompleted,
+	steps.ConditionCompletionHooksCompleted, steps.ConditionDelayedPoolsUpgraded,
 }
 
 // Events at steps that tests use.

@@ -23,10 +23,10 @@ import (
 // conditionOrder is the order in which the conditions of a job stand.
 var conditionOrder = []string{
 	v1beta1.ConditionCreateHooksCompleted, v1beta1.ConditionStarted, v1beta1.ConditionPreflightHealthy,
-	steps.ConditionStartHooksCompleted,
+	steps.ConditionStartHooksCompleted, steps.ConditionMachineConfigPoolsPaused,
 	steps.ConditionClusterHealthyBeforeUpgrade, steps.ConditionUpdateAvailable, steps.ConditionUpgradeCommenced,
 	steps.ConditionControlPlaneUpgraded, steps.ConditionMachineConfigPoolsUpgraded, steps.ConditionClusterHealthyAfterUpgrade,
-	steps.ConditionCompletionHooksCompleted,
+	steps.ConditionCompletionHooksCompleted, steps.ConditionDelayedPoolsUpgraded,
 	v1beta1.ConditionSucceeded, v1beta1.ConditionFailed, v1beta1.ConditionSkipped,
 }
 
@@ -45,6 +45,8 @@ func (c *cluster) checkInvariants() {
 		}
 	}
 	c.checkHookJobs()
+	c.checkPools()
+	c.checkPodDeletions()
 	active := map[types.UID]string{}
 	last := map[types.UID]*v1beta1.UpgradeJob{}
 	for _, r := range past.jobsSince(c.began) {
@@ -107,7 +109,7 @@ func sound(job *v1beta1.UpgradeJob) error {
 }
 
 // final judges a revision of a job by the one before: what has an outcome changes no more, unless it is resumed. Only
-// what became of its last hooks and of its notifications is recorded still.
+// what became of its last hooks, of its notifications and of the pools that it had paused is recorded still.
 func final(before, after *v1beta1.UpgradeJob) error {
 	if !before.Status.Phase.Finished() || len(before.Status.ResumedRequests) != len(after.Status.ResumedRequests) {
 		return nil
@@ -115,6 +117,7 @@ func final(before, after *v1beta1.UpgradeJob) error {
 	was, is := before.DeepCopy().Status, after.DeepCopy().Status
 	for _, status := range []*v1beta1.UpgradeJobStatus{&was, &is} {
 		status.HookTracker, status.Notifications = nil, nil
+		meta.RemoveStatusCondition(&status.Conditions, v1beta1.ConditionMachineConfigPoolsPaused)
 		meta.RemoveStatusCondition(&status.Conditions, v1beta1.ConditionCreateHooksCompleted)
 	}
 	if !apiequality.Semantic.DeepEqual(was, is) {

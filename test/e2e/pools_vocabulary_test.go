@@ -64,13 +64,13 @@ func withDelay(pool string, from, until time.Duration) func(*v1beta1.UpgradeJobC
 }
 
 // pausingOnFailure has a job pause the pools of these labels when it fails, all of them without any.
-func pausingOnFailure(labels map[string]string) func(*v1beta1.UpgradeJob) {
-	return configured(func(config *v1beta1.UpgradeJobConfig) {
+func pausingOnFailure(labels map[string]string) func(*v1beta1.UpgradeJobConfig) {
+	return func(config *v1beta1.UpgradeJobConfig) {
 		config.PauseMachineConfigPoolsOnFailure = &v1beta1.PauseMachineConfigPoolsOnFailure{Enabled: true}
 		if labels != nil {
 			config.PauseMachineConfigPoolsOnFailure.Selector = &metav1.LabelSelector{MatchLabels: labels}
 		}
-	})
+	}
 }
 
 // ofJobs changes the configuration of the jobs of a config.

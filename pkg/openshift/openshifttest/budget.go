@@ -20,7 +20,10 @@ func Budget(namespace, name string, required, healthy, pods int32, options ...fu
 	pdb.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": name}}
 	pdb.Spec.MinAvailable = new(intstr.FromInt32(required))
 	pdb.Status = policyv1.PodDisruptionBudgetStatus{
-		ObservedGeneration: 1, DesiredHealthy: required, CurrentHealthy: healthy, ExpectedPods: pods, DisruptionsAllowed: max(0, healthy-required),
+		ObservedGeneration: 1, DesiredHealthy: required, CurrentHealthy: healthy, ExpectedPods: pods,
+	}
+	if pods > 0 {
+		pdb.Status.DisruptionsAllowed = max(0, healthy-required)
 	}
 	BudgetCondition(policyv1.SufficientPodsReason)(pdb)
 	if pdb.Status.DisruptionsAllowed == 0 {

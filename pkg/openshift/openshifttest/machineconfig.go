@@ -157,3 +157,32 @@ func NodeCondition(t corev1.NodeConditionType, status corev1.ConditionStatus, re
 func NodeCordoned() func(*corev1.Node) {
 	return func(node *corev1.Node) { node.Spec.Unschedulable = true }
 }
+
+// NodeTowards gives the node the configuration of that release to come to.
+func NodeTowards(pool, version string) func(*corev1.Node) {
+	return NodeAnnotations(map[string]string{"desiredConfig": RenderedConfig(pool, version)})
+}
+
+// NodeDraining makes the node one whose daemon waits for the drain of that id, and which is cordoned.
+func NodeDraining(id string) func(*corev1.Node) {
+	return func(node *corev1.Node) {
+		NodeAnnotations(map[string]string{"state": "Working", "desiredDrain": "drain-" + id})(node)
+		NodeCordoned()(node)
+	}
+}
+
+// NodeDrained makes the node one on which files and operating system are written, after the drain of that id.
+func NodeDrained(id string) func(*corev1.Node) {
+	return func(node *corev1.Node) {
+		NodeDraining(id)(node)
+		NodeAnnotations(map[string]string{"lastAppliedDrain": "drain-" + id})(node)
+	}
+}
+
+// NodeRebooting makes the node one that reboots, after the drain of that id.
+func NodeRebooting(id string) func(*corev1.Node) {
+	return func(node *corev1.Node) {
+		NodeDrained(id)(node)
+		NodeAnnotations(map[string]string{"state": "Rebooting"})(node)
+	}
+}

@@ -27,6 +27,8 @@ type virtual struct {
 	refuses func(*corev1.Pod) error
 	// evictions counts the attempts.
 	evictions int
+	// reports are the revisions of worker-0's MachineConfigNode.
+	reports []*mcfgv1.MachineConfigNode
 }
 
 func newVirtual(t *testing.T, s Scenario) *virtual {
@@ -89,7 +91,11 @@ func putAll[T any, P interface {
 func (v *virtual) round() bool {
 	v.watch.begin(v.now)
 	var changes []change
-	for _, p := range []plan{planOperators, planVersion, planPools, planNodes, planEvictions, planPods} {
+	plans := []plan{planOperators, planVersion, planPools, planNodes, planEvictions, planPods}
+	if v.view.scenario.MachineConfigNodes {
+		plans = append(plans, planReports)
+	}
+	for _, p := range plans {
 		changes = append(changes, p(v.view, v.watch)...)
 	}
 	for _, c := range changes {
@@ -111,6 +117,9 @@ func (v *virtual) round() bool {
 		v.view.put(c.after)
 		if cv, ok := c.after.(*configv1.ClusterVersion); ok {
 			v.revisions = append(v.revisions, cv)
+		}
+		if report, ok := c.after.(*mcfgv1.MachineConfigNode); ok && report.Name == "worker-0" {
+			v.reports = append(v.reports, report)
 		}
 	}
 	return len(changes) > 0

@@ -141,7 +141,7 @@ func TestPodThatIsStuckHoldsTheDrain(t *testing.T) {
 	v.view.put(pod)
 	began := v.untilDraining()
 	v.pass(30 * time.Minute)
-	if !nodeDraining(v.node("worker-0")) || v.view.pods.all[types.NamespacedName{Namespace: "shop", Name: "stuck"}] == nil {
+	if !nodeDraining(v.node("worker-0")) || v.view.pods.all[podKey("stuck")] == nil {
 		t.Fatal("the pod has not outlived its grace period")
 	}
 	v.delete(pod, 1)
@@ -195,7 +195,7 @@ func TestPodIndexForgets(t *testing.T) {
 	if len(i.evictable) != 0 {
 		t.Errorf("a pod that has ended is in %+v", i)
 	}
-	i.remove(types.NamespacedName{Namespace: "shop", Name: "a"})
+	i.remove(podKey("a"))
 	if diff := cmp.Diff(newPodIndex(), i, cmp.AllowUnexported(podIndex{}, attempt{})); diff != "" {
 		t.Errorf("what is left of a pod that is gone (-want +got):\n%s", diff)
 	}
@@ -361,4 +361,9 @@ func TestCordonedNodesAreTainted(t *testing.T) {
 	if len(master) != 1 || master[0].Key != masterLabel {
 		t.Errorf("taints of a master: %+v", master)
 	}
+}
+
+// podKey is the key of a pod of podOn.
+func podKey(name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: "shop", Name: name}
 }

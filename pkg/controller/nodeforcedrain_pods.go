@@ -1,0 +1,245 @@
+// SPDX-FileCopyrightText: The managed-upgrade-operator authors
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
+	"github.com/appuio/managed-upgrade-operator/pkg/forcedrain"
+	"github.com/appuio/managed-upgrade-operator/pkg/openshift"
+)
+
+const (
+	// actionForceDrain is the action of the Events of a NodeForceDrain.
+	actionForceDrain = "ForceDrain"
+	// reasonPodDeleted and reasonPodForceDeleted are reasons of Events.
+	reasonPodDeleted      = "PodDeleted"
+	reasonPodForceDeleted = "PodForceDeleted"
+	// forcedGrace is the grace period of a deletion by force, in seconds.
+	forcedGrace = 1
+	// namespacesAge is how old the labels of namespaces may be.
+	namespacesAge = 10 * time.Second
+	// namespacesPage is how many Namespaces are read at once.
+	namespacesPage = 500
+)
+
+// decide decides what is to be done, and reads for it what is needed of the nodes whose time has come: first the pods, then,
+// only if one of them is to be deleted, the node. Where reading fails nothing is deleted, and it is tried again.
+func (p *drainPass) decide(ctx context.Context) (forcedrain.Decision, error) {
+	facts := &forcedrain.Facts{
+		Graces: forcedrain.GracesOf(&p.nfd.Spec), Recorded: p.memory.recorded(&p.base.Status), Nodes: p.draining.selected(p.memory.selection),
+		Views: map[string]forcedrain.View{}, Now: p.now,
+	}
+	decision := forcedrain.Decide(facts)
+	var errs []error
+	evaluation := p.memory.selection.Evaluate()
+	for _, node := range decision.Read {
+		delete(p.memory.refused, node)
+		pods, err := p.pods(ctx, node, evaluation)
+		if err == nil {
+			facts.Views[node] = forcedrain.View{Pods: pods}
+		}
+		errs = append(errs, p.permitted(node, err))
+	}
+	decision = forcedrain.Decide(facts)
+	for _, node := range decision.Confirm {
+		view, err := p.confirm(ctx, node, facts.Views[node])
+		if err == nil {
+			facts.Views[node] = view
+		}
+		errs = append(errs, p.permitted(node, err))
+	}
+	decision = forcedrain.Decide(facts)
+	for _, node := range slices.Concat(decision.Read, decision.Confirm) {
+		if p.memory.refused[node] != "" {
+			p.lookLater(&decision, node)
+		}
+	}
+	return decision, errors.Join(errs...)
+}
+
+// permitted notes what the API server refused, which is tried again later, and returns any other error.
+func (p *drainPass) permitted(node string, err error) error {
+	if !apierrors.IsForbidden(err) {
+		return err
+	}
+	if p.memory.refused[node] == "" {
+		p.memory.refused[node] = err.Error()
+	}
+	return nil
+}
+
+// lookLater has a node looked at again in a minute.
+func (p *drainPass) lookLater(decision *forcedrain.Decision, node string) {
+	for i := range decision.Drains {
+		if drain := &decision.Drains[i]; drain.Node == node {
+			drain.Next = p.now.Add(forcedrain.LookInterval)
+			if decision.Next.IsZero() || drain.Next.Before(decision.Next) {
+				decision.Next = drain.Next
+			}
+		}
+	}
+}
+
+// pods reads the pods of a node that its drain waits for, in order of namespace and name. They come in one piece: there are
+// no more than a node can run, and only whole lists are answered by every API server from its memory, by an index.
+func (p *drainPass) pods(ctx context.Context, node string, evaluation *forcedrain.Evaluation) ([]forcedrain.Pod, error) {
+	list := &corev1.PodList{}
+	running := fields.AndSelectors(fields.OneTermEqualSelector("spec.nodeName", node),
+		fields.OneTermNotEqualSelector("status.phase", string(corev1.PodSucceeded)), fields.OneTermNotEqualSelector("status.phase", string(corev1.PodFailed)))
+	if err := p.Live.List(ctx, list, client.MatchingFieldsSelector{Selector: running}); err != nil {
+		return nil, fmt.Errorf("list the Pods of Node/%s: %w", node, err)
+	}
+	namespaces, err := p.selectedNamespaces(ctx)
+	if err != nil {
+		return nil, err
+	}
+	found := slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool { return !forcedrain.Concerns(&pod) || !namespaces(pod.Namespace) })
+	slices.SortFunc(found, func(a, b corev1.Pod) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	var pods []forcedrain.Pod
+	var failures []string
+	for i := range found {
+		selected, err := evaluation.Selects(ctx, &found[i])
+		if err != nil {
+			failures = append(failures, fmt.Sprintf("pod %s/%s: %v", found[i].Namespace, found[i].Name, err))
+		}
+		pods = append(pods, forcedrain.NewPod(&found[i], selected))
+	}
+	delete(p.memory.failed, node)
+	if len(failures) > 0 {
+		p.memory.failed[node] = fmt.Sprintf("podJQSelector failed for %d pods of node %s: %s.", len(failures), node, failures[0])
+	}
+	return pods, nil
+}
+
+// selectedNamespaces returns what tells whether a namespace is selected. One that is younger than the labels that are known is
+// not, until the next look.
+func (p *drainPass) selectedNamespaces(ctx context.Context) (func(name string) bool, error) {
+	if p.memory.selection.AnyNamespace() {
+		return func(string) bool { return true }, nil
+	}
+	all, err := p.namespaces.Get(ctx, p.now, namespacesAge, p.readNamespaces)
+	if err != nil {
+		return nil, err
+	}
+	return func(name string) bool {
+		known, ok := all[name]
+		return ok && p.memory.selection.SelectsNamespace(known)
+	}, nil
+}
+
+// readNamespaces reads the labels of all namespaces.
+func (r *NodeForceDrainReconciler) readNamespaces(ctx context.Context) (map[string]labels.Set, error) {
+	all := map[string]labels.Set{}
+	next := ""
+	for {
+		page := &metav1.PartialObjectMetadataList{}
+		page.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NamespaceList"))
+		if err := r.Live.List(ctx, page, client.Limit(namespacesPage), client.Continue(next)); err != nil {
+			return nil, fmt.Errorf("list Namespaces: %w", err)
+		}
+		for i := range page.Items {
+			all[page.Items[i].Name] = page.Items[i].Labels
+		}
+		if next = page.Continue; next == "" {
+			return all, nil
+		}
+	}
+}
+
+// confirm reads the node itself, just before pods of it are deleted: the cache may be behind, and does not know when the node
+// was cordoned.
+func (p *drainPass) confirm(ctx context.Context, name string, view forcedrain.View) (forcedrain.View, error) {
+	node := &corev1.Node{}
+	err := p.Live.Get(ctx, client.ObjectKey{Name: name}, node)
+	if client.IgnoreNotFound(err) != nil {
+		return view, fmt.Errorf("get Node/%s: %w", name, err)
+	}
+	view.Confirmed = true
+	if err != nil {
+		return view, nil //nolint:nilerr // a node that is gone does not drain
+	}
+	if drain, pending := openshift.PendingDrain(&metav1.PartialObjectMetadata{ObjectMeta: node.ObjectMeta}); pending {
+		view.DrainID = drain
+	}
+	for _, taint := range node.Spec.Taints {
+		if taint.Key == corev1.TaintNodeUnschedulable && taint.TimeAdded != nil {
+			view.Cordoned = taint.TimeAdded.Time
+		}
+	}
+	return view, nil
+}
+
+// deleteAll deletes what is to be deleted, and tells whether anything was. A node of which a deletion failed is looked at again
+// as if this look had not been.
+func (p *drainPass) deleteAll(ctx context.Context, decision *forcedrain.Decision) (deleted bool, err error) {
+	var errs []error
+	for i := range decision.Delete {
+		d := &decision.Delete[i]
+		done, err := p.delete(ctx, d)
+		deleted = deleted || done
+		switch {
+		case apierrors.IsForbidden(err):
+			errs = append(errs, p.permitted(d.Drain.Node, err))
+			p.lookLater(decision, d.Drain.Node)
+		case err != nil:
+			errs = append(errs, err)
+			p.lookAgain(decision, d.Drain)
+		}
+	}
+	return deleted, errors.Join(errs...)
+}
+
+// lookAgain has a node looked at in the next pass.
+func (p *drainPass) lookAgain(decision *forcedrain.Decision, drain forcedrain.Drain) {
+	for i := range decision.Drains {
+		if decision.Drains[i].Node == drain.Node {
+			decision.Drains[i].Next = p.now
+		}
+	}
+}
+
+// delete deletes a pod, if it is still the one that was looked at, and tells of it. It returns whether it did.
+func (p *drainPass) delete(ctx context.Context, d *forcedrain.Deletion) (bool, error) {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: d.Namespace, Name: d.Name, UID: d.UID}}
+	options := []client.DeleteOption{client.Preconditions{UID: &d.UID}}
+	reason, how := reasonPodDeleted, "Deleted"
+	if d.Forced {
+		options = append(options, client.GracePeriodSeconds(forcedGrace))
+		reason, how = reasonPodForceDeleted, "Deleted with a grace period of one second"
+	}
+	err := p.Client.Delete(ctx, pod, options...)
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return false, nil // it is gone, or another one has its name
+	}
+	if err != nil {
+		return false, fmt.Errorf("delete Pod %s/%s of Node/%s: %w", d.Namespace, d.Name, d.Drain.Node, err)
+	}
+	p.memory.unrecorded = append(p.memory.unrecorded, d.Record(p.now))
+	drained := p.now.Sub(d.Drain.Observed).Round(time.Second)
+	log.FromContext(ctx).Info("Deleted a pod that held up the drain of a node", "pod", client.ObjectKeyFromObject(pod), "node", d.Drain.Node,
+		"drain", d.Drain.ID, "draining", drained.String(), "forced", d.Forced)
+	note := fmt.Sprintf("%s pod %s/%s of node %s, which has been draining for %s.", how, d.Namespace, d.Name, d.Drain.Node, drained)
+	p.Events.Eventf(p.nfd, pod, corev1.EventTypeWarning, reason, actionForceDrain, "%s", v1beta1.Truncate(note, maxNote))
+	if p.Deleted != nil {
+		p.Deleted(p.nfd.Name, d.Drain.Node, d.Namespace, d.Forced)
+	}
+	return true, nil
+}
