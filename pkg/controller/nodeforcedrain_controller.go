@@ -4,7 +4,6 @@
 package controller
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,10 +22,9 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
-	"github.com/appuio/managed-upgrade-operator/pkg/forcedrain"
-	"github.com/appuio/managed-upgrade-operator/pkg/openshift"
 	"github.com/appuio/managed-upgrade-operator/pkg/poll"
 )
 
@@ -100,22 +98,22 @@ func (p *drainPass) advance(ctx context.Context) (time.Time, error) {
 		return time.Time{}, nil
 	}
 	decision, err := p.decide(ctx)
-	deleted, deleteErr := p.deleteAll(ctx, &decision)
+	permitted, deleteErr := p.deleteAll(ctx, &decision)
 	p.memory.follow(decision.Drains)
 	recordDrains(&p.nfd.Status, decision.Drains)
-	p.setReady(p.ready(decision.Crowded, deleted))
+	p.setReady(p.ready(decision.Crowded, permitted))
 	return decision.Next, errors.Join(err, deleteErr)
 }
 
 // ready tells whether the spec can be used and its deletions are permitted. A refusal is told of until a deletion has been
 // permitted or the spec is changed: who comes in the morning shall see why the night's drain hung.
-func (p *drainPass) ready(crowded, deleted bool) metav1.Condition {
+func (p *drainPass) ready(crowded, permitted bool) metav1.Condition {
 	if refused := values(p.memory.refused); len(refused) > 0 {
 		return v1beta1.NotReady(v1beta1.ReasonForbidden, fmt.Sprintf(
 			"What the API server does not permit is tried again every minute: %s. The permission to delete pods is in deploy/rbac/force-drain; see docs/force-drain.md.", refused[0]))
 	}
 	last := meta.FindStatusCondition(p.base.Status.Conditions, v1beta1.ConditionReady)
-	if last != nil && last.Reason == v1beta1.ReasonForbidden && last.ObservedGeneration == p.nfd.Generation && !deleted {
+	if last != nil && last.Reason == v1beta1.ReasonForbidden && last.ObservedGeneration == p.nfd.Generation && !permitted {
 		return *last
 	}
 	sentences := []string{"The NodeForceDrain can be used."}
@@ -156,6 +154,7 @@ func (p *drainPass) record(ctx context.Context) error {
 	p.memory.unrecorded = nil
 	if ready := readyReason(p.nfd); ready == v1beta1.ReasonForbidden && readyReason(p.base) != ready {
 		note := meta.FindStatusCondition(p.nfd.Status.Conditions, v1beta1.ConditionReady).Message
+		log.FromContext(ctx).Info("A deletion, or what it takes, is not permitted", "cause", note)
 		p.Events.Eventf(p.nfd, nil, corev1.EventTypeWarning, ready, actionForceDrain, "%s", v1beta1.Truncate(note, maxNote))
 	}
 	return nil

@@ -54,7 +54,7 @@ func (p *drainPass) decide(ctx context.Context) (forcedrain.Decision, error) {
 		if err == nil {
 			facts.Views[node] = forcedrain.View{Pods: pods}
 		}
-		errs = append(errs, p.permitted(node, err))
+		errs = append(errs, p.unlessRefused(node, err))
 	}
 	decision = forcedrain.Decide(facts)
 	for _, node := range decision.Confirm {
@@ -62,19 +62,19 @@ func (p *drainPass) decide(ctx context.Context) (forcedrain.Decision, error) {
 		if err == nil {
 			facts.Views[node] = view
 		}
-		errs = append(errs, p.permitted(node, err))
+		errs = append(errs, p.unlessRefused(node, err))
 	}
 	decision = forcedrain.Decide(facts)
 	for _, node := range slices.Concat(decision.Read, decision.Confirm) {
 		if p.memory.refused[node] != "" {
-			p.lookLater(&decision, node)
+			decision.LookAt(node, p.now.Add(forcedrain.LookInterval))
 		}
 	}
 	return decision, errors.Join(errs...)
 }
 
-// permitted notes what the API server refused, which is tried again later, and returns any other error.
-func (p *drainPass) permitted(node string, err error) error {
+// unlessRefused notes what the API server refused, which is tried again later, and returns any other error.
+func (p *drainPass) unlessRefused(node string, err error) error {
 	if !apierrors.IsForbidden(err) {
 		return err
 	}
@@ -82,18 +82,6 @@ func (p *drainPass) permitted(node string, err error) error {
 		p.memory.refused[node] = err.Error()
 	}
 	return nil
-}
-
-// lookLater has a node looked at again in a minute.
-func (p *drainPass) lookLater(decision *forcedrain.Decision, node string) {
-	for i := range decision.Drains {
-		if drain := &decision.Drains[i]; drain.Node == node {
-			drain.Next = p.now.Add(forcedrain.LookInterval)
-			if decision.Next.IsZero() || drain.Next.Before(decision.Next) {
-				decision.Next = drain.Next
-			}
-		}
-	}
 }
 
 // pods reads the pods of a node that its drain waits for, in order of namespace and name. They come in one piece: there are
@@ -105,44 +93,42 @@ func (p *drainPass) pods(ctx context.Context, node string, evaluation *forcedrai
 	if err := p.Live.List(ctx, list, client.MatchingFieldsSelector{Selector: running}); err != nil {
 		return nil, fmt.Errorf("list the Pods of Node/%s: %w", node, err)
 	}
-	namespaces, err := p.selectedNamespaces(ctx)
-	if err != nil {
-		return nil, err
+	found := slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool { return !forcedrain.Concerns(&pod) })
+	if len(found) > 0 && !p.memory.selection.AnyNamespace() {
+		namespaces, err := p.namespaces.Get(ctx, p.now, namespacesAge, p.readNamespaces)
+		if err != nil {
+			return nil, err
+		}
+		found = slices.DeleteFunc(found, func(pod corev1.Pod) bool {
+			known, ok := namespaces[pod.Namespace] // one that is younger than what is known is not selected until the next look
+			return !ok || !p.memory.selection.SelectsNamespace(known)
+		})
 	}
-	found := slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool { return !forcedrain.Concerns(&pod) || !namespaces(pod.Namespace) })
 	slices.SortFunc(found, func(a, b corev1.Pod) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
-	var pods []forcedrain.Pod
-	var failures []string
-	for i := range found {
-		selected, err := evaluation.Selects(ctx, &found[i])
-		if err != nil {
-			failures = append(failures, fmt.Sprintf("pod %s/%s: %v", found[i].Namespace, found[i].Name, err))
-		}
-		pods = append(pods, forcedrain.NewPod(&found[i], selected))
-	}
-	delete(p.memory.failed, node)
-	if len(failures) > 0 {
-		p.memory.failed[node] = fmt.Sprintf("podJQSelector failed for %d pods of node %s: %s.", len(failures), node, failures[0])
-	}
-	return pods, nil
+	return p.evaluate(ctx, node, found, evaluation), nil
 }
 
-// selectedNamespaces returns what tells whether a namespace is selected. One that is younger than the labels that are known is
-// not, until the next look.
-func (p *drainPass) selectedNamespaces(ctx context.Context) (func(name string) bool, error) {
-	if p.memory.selection.AnyNamespace() {
-		return func(string) bool { return true }, nil
+// evaluate applies podJQSelector to the pods of a node, and notes how it failed.
+func (p *drainPass) evaluate(ctx context.Context, node string, found []corev1.Pod, evaluation *forcedrain.Evaluation) []forcedrain.Pod {
+	pods := make([]forcedrain.Pod, 0, len(found))
+	failures, first := 0, ""
+	for i := range found {
+		selected, err := evaluation.Selects(ctx, &found[i])
+		pods = append(pods, forcedrain.NewPod(&found[i], selected))
+		if err == nil {
+			continue
+		}
+		if failures++; failures == 1 {
+			first = fmt.Sprintf("%s/%s: %v", found[i].Namespace, found[i].Name, err)
+		}
 	}
-	all, err := p.namespaces.Get(ctx, p.now, namespacesAge, p.readNamespaces)
-	if err != nil {
-		return nil, err
+	delete(p.memory.failed, node)
+	if failures > 0 {
+		p.memory.failed[node] = fmt.Sprintf("podJQSelector failed for %d pods of node %s, the first being %s.", failures, node, first)
 	}
-	return func(name string) bool {
-		known, ok := all[name]
-		return ok && p.memory.selection.SelectsNamespace(known)
-	}, nil
+	return pods
 }
 
 // readNamespaces reads the labels of all namespaces.
@@ -187,37 +173,28 @@ func (p *drainPass) confirm(ctx context.Context, name string, view forcedrain.Vi
 	return view, nil
 }
 
-// deleteAll deletes what is to be deleted, and tells whether anything was. A node of which a deletion failed is looked at again
-// as if this look had not been.
-func (p *drainPass) deleteAll(ctx context.Context, decision *forcedrain.Decision) (deleted bool, err error) {
+// deleteAll deletes what is to be deleted, and tells whether the API server permitted any of it. A node of which a deletion
+// failed is looked at again as if this look had not been; one of which a deletion was refused later.
+func (p *drainPass) deleteAll(ctx context.Context, decision *forcedrain.Decision) (permitted bool, err error) {
 	var errs []error
 	for i := range decision.Delete {
 		d := &decision.Delete[i]
-		done, err := p.delete(ctx, d)
-		deleted = deleted || done
+		err := p.delete(ctx, d)
 		switch {
+		case err == nil:
+			permitted = true
 		case apierrors.IsForbidden(err):
-			errs = append(errs, p.permitted(d.Drain.Node, err))
-			p.lookLater(decision, d.Drain.Node)
-		case err != nil:
-			errs = append(errs, err)
-			p.lookAgain(decision, d.Drain)
+			decision.LookAt(d.Drain.Node, p.now.Add(forcedrain.LookInterval))
+		default:
+			decision.LookAt(d.Drain.Node, time.Time{})
 		}
+		errs = append(errs, p.unlessRefused(d.Drain.Node, err))
 	}
-	return deleted, errors.Join(errs...)
+	return permitted, errors.Join(errs...)
 }
 
-// lookAgain has a node looked at in the next pass.
-func (p *drainPass) lookAgain(decision *forcedrain.Decision, drain forcedrain.Drain) {
-	for i := range decision.Drains {
-		if decision.Drains[i].Node == drain.Node {
-			decision.Drains[i].Next = p.now
-		}
-	}
-}
-
-// delete deletes a pod, if it is still the one that was looked at, and tells of it. It returns whether it did.
-func (p *drainPass) delete(ctx context.Context, d *forcedrain.Deletion) (bool, error) {
+// delete deletes a pod, if it is still the one that was looked at, and tells of it.
+func (p *drainPass) delete(ctx context.Context, d *forcedrain.Deletion) error {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: d.Namespace, Name: d.Name, UID: d.UID}}
 	options := []client.DeleteOption{client.Preconditions{UID: &d.UID}}
 	reason, how := reasonPodDeleted, "Deleted"
@@ -227,10 +204,10 @@ func (p *drainPass) delete(ctx context.Context, d *forcedrain.Deletion) (bool, e
 	}
 	err := p.Client.Delete(ctx, pod, options...)
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return false, nil // it is gone, or another one has its name
+		return nil // it is gone, or another one has its name
 	}
 	if err != nil {
-		return false, fmt.Errorf("delete Pod %s/%s of Node/%s: %w", d.Namespace, d.Name, d.Drain.Node, err)
+		return fmt.Errorf("delete Pod %s/%s of Node/%s: %w", d.Namespace, d.Name, d.Drain.Node, err)
 	}
 	p.memory.unrecorded = append(p.memory.unrecorded, d.Record(p.now))
 	drained := p.now.Sub(d.Drain.Observed).Round(time.Second)
@@ -241,5 +218,5 @@ func (p *drainPass) delete(ctx context.Context, d *forcedrain.Deletion) (bool, e
 	if p.Deleted != nil {
 		p.Deleted(p.nfd.Name, d.Drain.Node, d.Namespace, d.Forced)
 	}
-	return true, nil
+	return nil
 }

@@ -33,8 +33,8 @@ func (r *UpgradeConfigReconciler) tellPausedPools(ctx context.Context, config *v
 	var left []v1beta1.PausedMachineConfigPool
 	var words []string
 	for i := range all {
-		namespace, name, _ := strings.Cut(pools.Holder(&all[i]), "/")
-		if namespace != config.Namespace || len(left) == v1beta1.MaxPoolStatuses {
+		namespace, name, isJob := strings.Cut(pools.Holder(&all[i]), "/")
+		if !isJob || namespace != config.Namespace || len(left) == v1beta1.MaxPoolStatuses {
 			continue
 		}
 		isLeft, err := r.leftPaused(ctx, client.ObjectKey{Namespace: namespace, Name: name})
@@ -57,7 +57,7 @@ func (r *UpgradeConfigReconciler) tellPausedPools(ctx context.Context, config *v
 		return nil
 	}
 	r.set(config, v1beta1.MachineConfigPoolsLeftPaused(fmt.Sprintf(
-		"Pools were left paused: %s. Their machines do not follow, and get no new certificates, until the next job that upgrades the control plane releases them.",
+		"Pools were left paused: %s. Their machines do not follow, and get no new certificates, until the next job that gets through the control plane releases them.",
 		strings.Join(words, ", "))))
 	return nil
 }

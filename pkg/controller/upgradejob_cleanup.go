@@ -43,12 +43,8 @@ func (r *UpgradeJobReconciler) release(ctx context.Context, job *v1beta1.Upgrade
 	}
 	// Also a job that never started: the process may have ended between its lock and the record of its start.
 	if !r.gaveBack[job.UID] {
-		before := job.DeepCopy()
 		if wait, err := r.giveBack(ctx, job, cv); wait > 0 || err != nil {
 			return wait, err
-		}
-		if err := r.tellWhatIsHeld(ctx, before, job); err != nil {
-			return 0, err
 		}
 	}
 	if keep {
@@ -90,9 +86,13 @@ func (r *UpgradeJobReconciler) giveBack(ctx context.Context, job *v1beta1.Upgrad
 }
 
 func (r *UpgradeJobReconciler) finally(ctx context.Context, job *v1beta1.UpgradeJob, cv *configv1.ClusterVersion, variant upgrader.Upgrader) (time.Duration, error) {
+	before := job.DeepCopy()
 	upgrade := &steps.Upgrade{Job: job, Now: r.Clock.Now(), Cluster: r.Cluster, Version: cv}
 	if wait, err := steps.CleanUp(ctx, variant.Finally(), upgrade); wait > 0 || err != nil {
 		return wait, err
+	}
+	if err := r.tellWhatIsHeld(ctx, before, job); err != nil { // before the next job may change it
+		return 0, err
 	}
 	return 0, r.unlock(ctx, job, upgrade.Version)
 }
@@ -112,18 +112,34 @@ func (r *UpgradeJobReconciler) tellWhatIsHeld(ctx context.Context, before, job *
 	return nil
 }
 
-// forgetReleasedPools takes back that a job which is over has left pools paused, once none is any more.
+// forgetReleasedPools takes back that a job which is over has left pools paused, once none is any more. A pool that somebody has unpaused
+// by hand loses the name of the job: whoever pauses it next is somebody else.
 func (r *UpgradeJobReconciler) forgetReleasedPools(ctx context.Context, job *v1beta1.UpgradeJob) error {
 	if !meta.IsStatusConditionTrue(job.Status.Conditions, v1beta1.ConditionMachineConfigPoolsPaused) {
 		return nil
 	}
 	all, err := r.Cluster.Pools(ctx)
-	if err != nil || len(pools.HeldBy(all, job.LockKey())) > 0 {
+	if err != nil {
 		return err
+	}
+	for i := range all {
+		if !all[i].Spec.Paused && pools.Names(&all[i]) == job.LockKey() {
+			if _, err := r.Cluster.ReleasePool(ctx, &all[i]); err != nil {
+				return err
+			}
+		}
+	}
+	if len(pools.HeldBy(all, job.LockKey())) > 0 {
+		return nil
 	}
 	before := job.DeepCopy()
 	released := v1beta1.StepHolds(v1beta1.ConditionMachineConfigPoolsPaused, false, v1beta1.ReasonReleased, "The pools that the job left paused have been released since.")
 	setCondition(&job.Status.Conditions, released, job.Generation, r.Clock)
+	for i := range job.Status.Pools {
+		if p := &job.Status.Pools[i]; p.PausedBy == job.LockKey() {
+			p.Paused, p.PausedBy = false, ""
+		}
+	}
 	if err := patchStatus(ctx, r.Client, before, job); err != nil {
 		return err
 	}

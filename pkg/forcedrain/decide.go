@@ -268,6 +268,16 @@ func (f *Facts) nextLook(drain *Drain, pods []Pod) time.Time {
 	return next
 }
 
+// LookAt has the pods of a node read again at that time, whatever was decided; the zero time stands for the next decision.
+func (d *Decision) LookAt(node string, at time.Time) {
+	for i := range d.Drains {
+		if d.Drains[i].Node == node {
+			d.Drains[i].Next = at
+			d.wake(at)
+		}
+	}
+}
+
 func (d *Decision) wake(at time.Time) { d.Next = soonest(d.Next, at) }
 
 // soonest returns the earlier of two times, of which the zero time means never.

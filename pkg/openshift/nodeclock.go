@@ -4,6 +4,7 @@
 package openshift
 
 import (
+	"maps"
 	"sync"
 	"time"
 
@@ -13,39 +14,39 @@ import (
 // nodeClock remembers since when nodes are in their phases. It may be lost with the process: then a phase begins anew.
 type nodeClock struct {
 	mutex sync.Mutex
-	seen  map[string]seenPhase
+	seen  map[nodeInPhase]sighting
 	swept time.Time
 }
 
-type seenPhase struct {
-	phase       v1beta1.NodePhase
-	since, last time.Time
+type nodeInPhase struct {
+	node  string
+	phase v1beta1.NodePhase
 }
 
-// nodeClockMemory is how long a node is remembered that nobody asks for any more.
-const nodeClockMemory = time.Hour
+type sighting struct{ first, last time.Time }
 
-// PhaseSince returns since when the node has been seen in that phase, without another one in between.
+// nodeClockMemory is how long it may take until a node is asked for again in the same phase: after that the phase has begun
+// anew. Nodes that are waited for are asked for every NodesInterval.
+const nodeClockMemory = time.Minute
+
+// PhaseSince returns since when the node has been seen in that phase.
 func (c *Cluster) PhaseSince(node string, phase v1beta1.NodePhase, now time.Time) time.Time {
 	k := &c.clock
 	k.mutex.Lock()
 	defer k.mutex.Unlock()
+	if k.seen == nil {
+		k.seen = map[nodeInPhase]sighting{}
+	}
 	if now.Sub(k.swept).Abs() > nodeClockMemory {
-		for name, s := range k.seen {
-			if now.Sub(s.last).Abs() > nodeClockMemory {
-				delete(k.seen, name)
-			}
-		}
+		maps.DeleteFunc(k.seen, func(_ nodeInPhase, s sighting) bool { return now.Sub(s.last).Abs() > nodeClockMemory })
 		k.swept = now
 	}
-	s, ok := k.seen[node]
-	if !ok || s.phase != phase || s.since.After(now) || now.Sub(s.last) > nodeClockMemory {
-		s = seenPhase{phase: phase, since: now}
+	key := nodeInPhase{node, phase}
+	s, ok := k.seen[key]
+	if !ok || s.first.After(now) || now.Sub(s.last) > nodeClockMemory {
+		s.first = now
 	}
 	s.last = now
-	if k.seen == nil {
-		k.seen = map[string]seenPhase{}
-	}
-	k.seen[node] = s
-	return s.since
+	k.seen[key] = s
+	return s.first
 }

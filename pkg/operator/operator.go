@@ -7,6 +7,7 @@
 package operator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -237,6 +238,9 @@ func addReconcilers(ctx context.Context, mgr ctrl.Manager, watcher *monitoring.C
 		},
 		"ClusterVersion": &controller.ClusterVersionReconciler{
 			Client: mgr.GetClient(), Cluster: cluster, Clock: o.Clock, Namespace: o.OperatorNamespace,
+		},
+		"NodeForceDrain": &controller.NodeForceDrainReconciler{
+			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: o.Clock, Events: recorder, Namespace: cmp.Or(o.Namespace, o.OperatorNamespace),
 		},
 	} {
 		if err := reconciler.SetupWithManager(mgr); err != nil {

@@ -136,10 +136,18 @@ func (r *Rules) Refused(all []mcfgv1.MachineConfigPool) string {
 	return ""
 }
 
+// PausesOnFailure tells whether pools are to be paused when the job fails.
+func (r *Rules) PausesOnFailure() bool { return r.onFailure != nil }
+
 // PausedOnFailure tells whether the pool is to be paused when the job fails before the pool is updated. A pool that the
 // control plane needs never is: the cluster would stay between two releases.
 func (r *Rules) PausedOnFailure(pool *mcfgv1.MachineConfigPool) bool {
 	return r.onFailure != nil && !openshift.RequiredForUpgrade(pool) && r.onFailure.Matches(labels.Set(pool.Labels))
+}
+
+// Names is the job, as namespace/name, that stands on the pool: it has paused it. Empty if there is none.
+func Names(pool *mcfgv1.MachineConfigPool) string {
+	return pool.Annotations[v1beta1.UpgradeJobAnnotation]
 }
 
 // Holder is the job, as namespace/name, in whose name the pool is paused; empty if it is not paused, or by somebody else.
@@ -147,7 +155,7 @@ func Holder(pool *mcfgv1.MachineConfigPool) string {
 	if !pool.Spec.Paused {
 		return ""
 	}
-	return pool.Annotations[v1beta1.UpgradeJobAnnotation]
+	return Names(pool)
 }
 
 // HeldBy returns the names of the pools that are paused in the name of the job, as namespace/name.

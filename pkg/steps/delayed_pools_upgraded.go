@@ -58,10 +58,11 @@ type delays struct {
 
 func (d *delays) see(ctx context.Context, p judgedPool) error {
 	u := d.upgrade
-	held, err := u.held(ctx, p.pool)
+	owned, err := u.owns(ctx, p.pool)
 	if err != nil {
 		return err
 	}
+	held := owned && p.pool.Spec.Paused
 	switch left := p.rule.UnpauseAfter(u.Job).Sub(u.Now); {
 	case held && left > 0:
 		d.waiting = append(d.waiting, p)
@@ -69,10 +70,8 @@ func (d *delays) see(ctx context.Context, p judgedPool) error {
 	case held:
 		d.open = append(d.open, d.release(ctx, u, p, "DelayReached",
 			fmt.Sprintf("The delay of pool %s is over; it is about to be released.", p.pool.Name)))
-	case !p.pool.Spec.Paused && p.pool.Annotations[v1beta1.UpgradeJobAnnotation] == u.Job.LockKey(): // somebody released it, but for our name on it
-		if _, err := u.Cluster.ReleasePool(ctx, p.pool); err != nil {
-			return fmt.Errorf("take the name of the job off the pool: %w", err)
-		}
+	case owned: // somebody has unpaused it
+		d.write(ctx, u, p)
 		d.open = append(d.open, p)
 	case p.State != openshift.PoolUpdated && (!p.pool.Spec.Paused || u.hasTarget()): // nothing that somebody else paused is waited for without need
 		d.open = append(d.open, p)

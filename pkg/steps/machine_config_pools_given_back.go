@@ -7,9 +7,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
 	"github.com/appuio/managed-upgrade-operator/pkg/openshift"
@@ -28,23 +30,17 @@ func (machineConfigPoolsGivenBack) Condition() string { return ConditionMachineC
 
 func (s machineConfigPoolsGivenBack) Run(ctx context.Context, u *Upgrade) (Verdict, error) {
 	if !pools.MayPause(u.Job.Spec.Config) {
-		return Done(""), nil
+		return s.nothingHeld(u), nil
 	}
 	// A cache that lags behind would leave a pool paused that nobody knows of.
 	all, err := u.Cluster.LivePools(ctx)
 	if err != nil {
 		return Verdict{}, err
 	}
-	var verdict Verdict
 	if s.keeps(u) {
-		verdict, err = s.keep(ctx, u, all)
-	} else {
-		verdict, err = s.release(ctx, u, all)
+		return s.keep(ctx, u, all)
 	}
-	if err != nil {
-		return Verdict{}, err
-	}
-	return verdict, nil
+	return s.release(ctx, u, all)
 }
 
 // keeps tells whether the pools stay paused.
@@ -59,46 +55,75 @@ func (machineConfigPoolsGivenBack) keeps(u *Upgrade) bool {
 	return openshift.Accepted(u.Version, target)
 }
 
-func (machineConfigPoolsGivenBack) release(ctx context.Context, u *Upgrade, all []mcfgv1.MachineConfigPool) (Verdict, error) {
+func (s machineConfigPoolsGivenBack) release(ctx context.Context, u *Upgrade, all []mcfgv1.MachineConfigPool) (Verdict, error) {
 	var errs []error
 	for i := range all {
-		if all[i].Annotations[v1beta1.UpgradeJobAnnotation] != u.Job.LockKey() {
+		if pools.Names(&all[i]) != u.Job.LockKey() {
 			continue
 		}
-		if _, err := u.Cluster.ReleasePool(ctx, &all[i]); err != nil {
+		written, err := u.Cluster.ReleasePool(ctx, &all[i])
+		if err != nil {
 			errs = append(errs, err)
+			continue
 		}
+		u.machines.wrote(written)
 	}
-	return Holding(false, 0, v1beta1.ReasonReleased, "No pool is paused by the job any more."), errors.Join(errs...)
+	return s.nothingHeld(u), errors.Join(errs...)
+}
+
+// nothingHeld takes back that pools are paused, if that was said.
+func (machineConfigPoolsGivenBack) nothingHeld(u *Upgrade) Verdict {
+	if !meta.IsStatusConditionTrue(u.Job.Status.Conditions, ConditionMachineConfigPoolsPaused) {
+		return Done("")
+	}
+	return Holding(false, 0, v1beta1.ReasonReleased, "No pool is paused by the job any more.")
 }
 
 func (s machineConfigPoolsGivenBack) keep(ctx context.Context, u *Upgrade, all []mcfgv1.MachineConfigPool) (Verdict, error) {
-	left := pools.HeldBy(all, u.Job.LockKey())
-	paused, err := s.pauseMore(ctx, u, all)
-	switch {
-	case err != nil:
+	rules, err := pools.Parse(u.Job.Spec.Config)
+	if err != nil {
+		rules = &pools.Rules{} // a selector that is none selects nothing; the job has failed already, or told
+	}
+	onFailure, err := s.pauseMore(ctx, u, rules, all)
+	if err != nil {
 		return Verdict{}, err
-	case len(left)+len(paused) == 0:
-		return Holding(false, 0, v1beta1.ReasonReleased, "No pool is paused by the job any more."), nil
+	}
+	var delayed []string
+	for i := range all {
+		switch {
+		case pools.Holder(&all[i]) != u.Job.LockKey():
+		case rules.For(&all[i]).Delayed():
+			delayed = append(delayed, all[i].Name)
+		default: // by an earlier attempt at this
+			onFailure = append(onFailure, all[i].Name)
+		}
+	}
+	if len(delayed)+len(onFailure) == 0 {
+		return s.nothingHeld(u), nil
 	}
 	reason, message := v1beta1.ReasonLeftPaused, ""
-	if len(left) > 0 {
-		message = fmt.Sprintf("Left paused: %s. ", strings.Join(left, ", "))
+	if len(delayed) > 0 {
+		message = fmt.Sprintf("Left paused: %s. ", strings.Join(delayed, ", "))
 	}
-	if len(paused) > 0 {
+	if len(onFailure) > 0 {
+		slices.Sort(onFailure)
 		reason = v1beta1.ReasonPausedOnFailure
-		message += fmt.Sprintf("Paused because the job failed: %s. ", strings.Join(paused, ", "))
+		message += fmt.Sprintf("Paused because the job failed: %s. ", strings.Join(onFailure, ", "))
 	}
-	return Holding(true, 0, reason, message+"The next job that upgrades the control plane releases them."), nil
+	return Holding(true, 0, reason, message+"The next job that gets through the control plane releases them."), nil
 }
 
-// pauseMore pauses the pools that are to be paused on failure, and returns their names. One that was paused by an earlier
-// attempt at this is among those that the job holds already.
-func (machineConfigPoolsGivenBack) pauseMore(ctx context.Context, u *Upgrade, all []mcfgv1.MachineConfigPool) ([]string, error) {
-	rules, err := pools.Parse(u.Job.Spec.Config)
-	if err != nil || u.Job.Status.Phase != v1beta1.PhaseFailed {
-		return nil, nil //nolint:nilerr // a selector that is none selects nothing; the job has failed already, or told
+// pauseMore pauses the pools that are to be paused on failure, and returns their names. It does so only while the job has
+// the lock: once it is released somebody may have released the pools too.
+func (machineConfigPoolsGivenBack) pauseMore(ctx context.Context, u *Upgrade, rules *pools.Rules, all []mcfgv1.MachineConfigPool) ([]string, error) {
+	if u.Job.Status.Phase != v1beta1.PhaseFailed || !rules.PausesOnFailure() {
+		return nil, nil
 	}
+	live, err := u.Cluster.LiveVersion(ctx)
+	if err != nil || live.Annotations[v1beta1.UpgradeJobAnnotation] != u.Job.LockKey() {
+		return nil, err
+	}
+	u.Version = live
 	judged, err := judgePools(ctx, u.Cluster, all, comingTo(u))
 	if err != nil {
 		return nil, err
@@ -109,10 +134,12 @@ func (machineConfigPoolsGivenBack) pauseMore(ctx context.Context, u *Upgrade, al
 		if p.State == openshift.PoolUpdated || p.pool.Spec.Paused || !rules.PausedOnFailure(p.pool) {
 			continue
 		}
-		if _, err := u.Cluster.PausePool(ctx, p.pool, u.Job.LockKey()); err != nil {
+		written, err := u.Cluster.PausePool(ctx, p.pool, u.Job.LockKey())
+		if err != nil {
 			errs = append(errs, err)
 			continue
 		}
+		u.machines.wrote(written)
 		paused = append(paused, p.pool.Name)
 	}
 	return paused, errors.Join(errs...)

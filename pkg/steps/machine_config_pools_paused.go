@@ -66,24 +66,27 @@ type pausing struct {
 
 func (p *pausing) judge(ctx context.Context, pool *mcfgv1.MachineConfigPool, rule pools.Rule) error {
 	u := p.upgrade
-	if rule.Delayed() {
-		p.managed = true
-		switch progress := openshift.PoolAtRest(pool); {
-		case pool.Spec.Paused && pools.Holder(pool) == "":
-			p.foreign = append(p.foreign, pool.Name)
-		case pool.Spec.Paused, u.Commenced(), !u.Now.Before(rule.UnpauseAfter(u.Job)):
-		case progress.State == openshift.PoolUpdating:
-			p.busy = append(p.busy, judgedPool{PoolProgress: progress, pool: pool, rule: rule})
-		default:
-			p.due = append(p.due, judgedPool{PoolProgress: progress, pool: pool, rule: rule})
-		}
-	}
-	held, err := u.held(ctx, pool)
+	owned, err := u.owns(ctx, pool)
 	if err != nil {
 		return err
 	}
+	held := owned && pool.Spec.Paused
 	if held {
 		p.hold(pool, rule)
+	}
+	if !rule.Delayed() {
+		return nil
+	}
+	p.managed = true
+	switch progress := openshift.PoolAtRest(pool); {
+	case held:
+	case pool.Spec.Paused:
+		p.foreign = append(p.foreign, pool.Name)
+	case u.Commenced(), !u.Now.Before(rule.UnpauseAfter(u.Job)):
+	case progress.State == openshift.PoolUpdating:
+		p.busy = append(p.busy, judgedPool{PoolProgress: progress, pool: pool, rule: rule})
+	default:
+		p.due = append(p.due, judgedPool{PoolProgress: progress, pool: pool, rule: rule})
 	}
 	return nil
 }

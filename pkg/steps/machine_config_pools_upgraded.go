@@ -34,14 +34,18 @@ func (machineConfigPoolsUpgraded) Run(ctx context.Context, u *Upgrade) (Verdict,
 	var r releases
 	var open []judgedPool
 	for _, p := range all {
-		held, err := u.held(ctx, p.pool)
+		owned, err := u.owns(ctx, p.pool)
 		if err != nil {
 			return Verdict{}, err
 		}
-		if held {
+		switch {
+		case owned && p.pool.Spec.Paused:
 			open = append(open, r.release(ctx, u, p, v1beta1.ReasonCompleted,
 				fmt.Sprintf("The control plane is upgraded; pool %s, which a job left paused, is about to be released.", p.pool.Name)))
-		} else if p.State != openshift.PoolUpdated && (u.hasTarget() || p.State == openshift.PoolUpdating) { // without a release nothing else is this job's business
+		case owned: // somebody has unpaused it
+			r.write(ctx, u, p)
+			open = append(open, p)
+		case p.State != openshift.PoolUpdated && (u.hasTarget() || p.State == openshift.PoolUpdating): // without a release nothing else is this job's business
 			open = append(open, p)
 		}
 	}

@@ -36,6 +36,21 @@ const (
 type machines struct {
 	nodes []nodeInWork // those longest in their phase first
 	after time.Duration
+	// written are the pools that the pass has paused or released.
+	written []*mcfgv1.MachineConfigPool
+}
+
+func (m *machines) wrote(pool *mcfgv1.MachineConfigPool) { m.written = append(m.written, pool) }
+
+// correct puts into the status what the pass has written of pools since it looked.
+func (m *machines) correct(status *v1beta1.UpgradeJobStatus) {
+	for _, pool := range m.written {
+		for i := range status.Pools {
+			if status.Pools[i].Name == pool.Name {
+				status.Pools[i].Paused, status.Pools[i].PausedBy = pool.Spec.Paused, pools.Holder(pool)
+			}
+		}
+	}
 }
 
 // nodeInWork is a node that the machine-config operator works on.
@@ -98,10 +113,7 @@ func seeNodes(ctx context.Context, u *Upgrade, all []mcfgv1.MachineConfigPool) (
 		node := &found[i]
 		progress, _ := openshift.NodeInWork(node)
 		n := nodeInWork{name: node.Name, pool: membership.PoolOf(node), progress: progress}
-		n.since = u.Cluster.PhaseSince(node.Name, progress.Phase, u.Now)
-		if k, ok := known[node.Name]; ok && k.Phase == progress.Phase && k.Since.Time.Before(n.since) {
-			n.since = k.Since.Time // seen by an earlier process
-		}
+		n.tellSince(u, known)
 		m.nodes = append(m.nodes, n)
 		byName[node.Name] = node
 	}
@@ -110,15 +122,22 @@ func seeNodes(ctx context.Context, u *Upgrade, all []mcfgv1.MachineConfigPool) (
 	})
 	for i := range m.nodes[:min(len(m.nodes), maxNodesLookedInto)] {
 		n := &m.nodes[i]
-		if patience := n.since.Add(drainPatience).Sub(u.Now); patience > 0 {
-			if n.progress.Phase == v1beta1.NodePhaseDraining {
-				m.after = soonest(m.after, patience)
-			}
+		if left := n.since.Add(drainPatience).Sub(u.Now); left > 0 && n.progress.Phase == v1beta1.NodePhaseDraining {
+			m.after = soonest(m.after, left)
 			continue
 		}
 		n.lookInto(ctx, u, byName[n.name])
+		n.tellSince(u, known)
 	}
 	return m, nil
+}
+
+// tellSince says since when the node is in its phase: as this process has seen it, or an earlier one.
+func (n *nodeInWork) tellSince(u *Upgrade, known map[string]v1beta1.NodeStatus) {
+	n.since = u.Cluster.PhaseSince(n.name, n.progress.Phase, u.Now)
+	if k, ok := known[n.name]; ok && k.Phase == n.progress.Phase && k.Since.Time.Before(n.since) {
+		n.since = k.Since.Time
+	}
 }
 
 // knownPhases are the nodes that the job's status has.

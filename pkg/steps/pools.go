@@ -62,14 +62,14 @@ func poolsToUpgrade(ctx context.Context, u *Upgrade, delayed bool) ([]judgedPool
 	return chosen, nil
 }
 
-// held tells whether the pool is paused in the name of this job, or of one that is over and has left it so: then this
-// job releases it in its turn.
-func (u *Upgrade) held(ctx context.Context, pool *mcfgv1.MachineConfigPool) (bool, error) {
-	holder := pools.Holder(pool)
-	if holder == "" || holder == u.Job.LockKey() || u.Over == nil {
-		return holder != "" && holder == u.Job.LockKey(), nil
+// owns tells whether this job, or one that is over, stands on the pool as who paused it. Then it is for this job to release it in
+// its turn, or, if somebody has unpaused it meanwhile, to take the name off.
+func (u *Upgrade) owns(ctx context.Context, pool *mcfgv1.MachineConfigPool) (bool, error) {
+	name := pools.Names(pool)
+	if name == "" || name == u.Job.LockKey() || u.Over == nil {
+		return name != "" && name == u.Job.LockKey(), nil
 	}
-	return u.Over(ctx, holder)
+	return u.Over(ctx, name)
 }
 
 // releases is what became of the pools that a step releases.
@@ -86,16 +86,22 @@ func (r *releases) release(ctx context.Context, u *Upgrade, p judgedPool, reason
 		p.hooked, p.Message = true, "its hooks are waited for"
 		return p
 	}
-	if err := u.Lock(ctx); err != nil {
-		r.errs = append(r.errs, err)
-		return p
+	if r.write(ctx, u, p) {
+		p.PoolProgress = openshift.PoolProgress{State: openshift.PoolUpdating, Message: "released"}
 	}
-	if _, err := u.Cluster.ReleasePool(ctx, p.pool); err != nil {
-		r.errs = append(r.errs, fmt.Errorf("release pool: %w", err))
-		return p
-	}
-	p.PoolProgress = openshift.PoolProgress{State: openshift.PoolUpdating, Message: "released"}
 	return p
+}
+
+// write releases the pool, or takes the name of the job off it that somebody has unpaused.
+func (r *releases) write(ctx context.Context, u *Upgrade, p judgedPool) bool {
+	err := u.Lock(ctx)
+	if err == nil {
+		_, err = u.Cluster.ReleasePool(ctx, p.pool)
+	}
+	if err != nil {
+		r.errs = append(r.errs, fmt.Errorf("release pool: %w", err))
+	}
+	return err == nil
 }
 
 // heard runs the hooks of the pool, and tells whether they have finished.

@@ -108,6 +108,7 @@ func CleanUp(ctx context.Context, list []Step, u *Upgrade) (time.Duration, error
 			wait = max(verdict.after, time.Second)
 		}
 	}
+	u.machines.correct(&u.Job.Status)
 	return wait, errors.Join(errs...)
 }
 

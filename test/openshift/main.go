@@ -25,9 +25,9 @@ import (
 const usage = `Simulates an OpenShift cluster on the API server of a kubeconfig.
 
 It installs OpenShift's kinds (ClusterVersion, ClusterOperator, MachineConfigPool,
-MachineConfig) and the objects of a cluster whose installation is complete, and
-then plays the cluster-version operator, the machine-config operator and the
-nodes until it is interrupted. An update starts, as on a real cluster, when
+MachineConfig, and MachineConfigNode if the scenario says so) and the objects of a
+cluster whose installation is complete, and then plays the cluster-version
+operator, the machine-config operator and the nodes until it is interrupted. An update starts, as on a real cluster, when
 somebody writes the ClusterVersion's spec.desiredUpdate:
 
   kubectl patch clusterversion version --type merge \

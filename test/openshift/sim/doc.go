@@ -9,9 +9,11 @@
 // the MachineConfigPools, and writes the status that real clusters write, in
 // the same order. Nothing runs on its nodes and no image is pulled.
 //
-// The pods of batch Jobs, and of nobody else, seem to run: how they end is told
-// by their annotations (AnnotationOutcome and others), and what they were started
-// with stands in an annotation afterwards (RanIn).
+// The pods of batch Jobs seem to run: how they end is told by their annotations
+// (AnnotationOutcome and others), and what they were started with stands in an
+// annotation afterwards (RanIn). So do other pods that ask for it (AnnotationRun).
+// Drains evict pods by the API, and deleted pods end in their own time
+// (AnnotationTerminatesAfter, AnnotationStuckTerminating).
 //
 // Install prepares the API server (CRDs and objects of a cluster with a
 // completed installation), Run plays the controllers until its context ends,

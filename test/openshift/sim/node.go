@@ -98,8 +98,6 @@ type machine struct {
 }
 
 // step returns what happens next, nil when it takes its time or never happens.
-//
-// One case for each state of the machine-config daemon, in their order.
 func (n machine) step() *change {
 	a := n.node.Annotations
 	uncordon := uncordonPrefix + hashOf(n.config)

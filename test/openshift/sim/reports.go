@@ -119,8 +119,6 @@ func (r reporter) report(have *mcfgv1.MachineConfigNode) *mcfgv1.MachineConfigNo
 }
 
 // progress says how far the node is: True is done, Unknown is in progress.
-//
-//nolint:gocyclo // One case for each phase, in their order.
 func (r reporter) progress(st *mcfgv1.MachineConfigNodeStatus) {
 	a := r.node.Annotations
 	hash := hashOf(a[annotationDesiredConfig])

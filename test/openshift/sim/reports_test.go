@@ -130,7 +130,7 @@ func TestReportSaysWhatHoldsTheDrainUp(t *testing.T) {
 	v.view.put(podOn("worker-0", "held"))
 	refuses := func(pod *corev1.Pod) error {
 		if pod.Name == "held" {
-			return errors.New("Cannot evict pod as it would violate the pod's disruption budget.") //nolint:staticcheck // The API server's words.
+			return errBudget
 		}
 		return nil
 	}
@@ -141,7 +141,7 @@ func TestReportSaysWhatHoldsTheDrainUp(t *testing.T) {
 	}
 	v.refuses = refuses
 	v.view.put(podOn("worker-0", "held", func(pod *corev1.Pod) { pod.UID = "another" }))
-	const held = `error when evicting pods/"held" -n "shop": Cannot evict pod as it would violate the pod's disruption budget.`
+	held := `error when evicting pods/"held" -n "shop": ` + budgetRefuses
 	const stuck = `error when waiting for pod "stuck" in namespace "shop" to terminate: global timeout reached: 1m30s`
 	says := func(text string) func() bool {
 		return func() bool {

@@ -22,9 +22,10 @@ func TestScenarioSurvivesYAML(t *testing.T) {
 	want := Default()
 	limit := intstr.FromString("25%")
 	want.Workers.MaxUnavailable = &limit
-	want.CustomPools = []CustomPool{{Name: "infra", Pool: Pool{Size: 2}}}
+	want.CustomPools = []CustomPool{{Name: "infra", Labels: map[string]string{"a": "b"}, Pool: Pool{Size: 2}}}
+	want.MachineConfigNodes = true
 	want.Timings.Operators = map[string]Duration{"etcd": Duration(1500 * time.Millisecond)}
-	want.Nodes = []NodeFault{{Name: "worker-1", Slow: 2.5}}
+	want.Nodes = []NodeFault{{Name: "worker-1", Slow: 2.5, AbandonsDrain: Duration(time.Second)}}
 	text, err := want.YAML()
 	if err != nil {
 		t.Fatal(err)
@@ -69,6 +70,10 @@ func TestParseNamesTheMistake(t *testing.T) {
 		{"operator's time", "timings: {operators: {networking: 1s}}", `there is no cluster operator "networking"`},
 		{"refusal", "releases: [{version: 4.18.2, reason: Bad}]", `releases[0].reason: "Bad" is none of`},
 		{"unknown updates", "updatesUnknown: {message: x}", "updatesUnknown.reason: must be set"},
+		{"drain", "timings: {drainRetry: -1s, drainFails: -2s}", "timings.drainRetry: must not be negative, is -1s\ntimings.drainFails: must not be negative, is -2s"},
+		{"drain that is given up", "nodes: [{name: a, abandonsDrain: -1s}]", "nodes[0].abandonsDrain: must not be negative"},
+		{"label's key", "customPools: [{name: a, labels: {'no good': x}}]", `customPools[0].labels: "no good": "x" is not a label`},
+		{"label's value", "customPools: [{name: a, labels: {good: 'no good'}}]", `customPools[0].labels: "good": "no good" is not a label`},
 		{"node", "nodes: [{slow: -1}]", "nodes[0].name: must be set\nnodes[0].slow: must not be negative"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

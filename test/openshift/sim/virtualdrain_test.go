@@ -19,6 +19,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
+// budgetRefuses is what the API server says when a budget is in the way.
+const budgetRefuses = "Cannot evict pod as it would violate the pod's disruption budget."
+
+var errBudget = errors.New(budgetRefuses)
+
 // drainingCluster is a cluster that updates, with one worker.
 func drainingCluster(t *testing.T, edits ...func(*Scenario)) *virtual {
 	t.Helper()
@@ -108,16 +113,15 @@ func TestRefusedEvictionsAreTriedAgain(t *testing.T) {
 	v := drainingCluster(t)
 	v.view.put(podOn("worker-0", "held"))
 	v.view.put(podOn("worker-0", "free"))
-	refusal := errors.New("Cannot evict pod as it would violate the pod's disruption budget.") //nolint:staticcheck // The API server's words.
 	v.refuses = func(pod *corev1.Pod) error {
 		if pod.Name == "held" {
-			return refusal
+			return errBudget
 		}
 		return nil
 	}
 	began := v.untilDraining()
 	v.pass(began.Add(time.Minute).Sub(v.now))
-	if left := v.view.pods.evictable["worker-0"]; len(left) != 1 || v.view.pods.attempts["held"].refusal != refusal.Error() {
+	if left := v.view.pods.evictable["worker-0"]; len(left) != 1 || v.view.pods.attempts["held"].refusal != budgetRefuses {
 		t.Errorf("after a minute there are %d pods, and the last attempt was %+v", len(left), v.view.pods.attempts["held"])
 	}
 	if v.evictions != 14 { // the free one, and the held one every 5 s from 0 to 60
@@ -173,66 +177,6 @@ func TestWhatDrainsLeave(t *testing.T) {
 		t.Run(reason, func(t *testing.T) {
 			if got := evictable(tt.pod); got != tt.want {
 				t.Errorf("evictable: %t", got)
-			}
-		})
-	}
-}
-
-func TestPodIndexForgets(t *testing.T) {
-	i := newPodIndex()
-	waiting := podOn("", "a", bare, annotated(AnnotationRun, "true"))
-	i.put(waiting)
-	if len(i.waiting) != 1 || len(i.played) != 1 {
-		t.Errorf("a pod without a node is in %+v", i)
-	}
-	i.put(podOn("n", "a", bare, annotated(AnnotationRun, "true")))
-	i.attempts["a"] = attempt{refusal: "no"}
-	i.put(podOn("n", "a", bare, annotated(AnnotationRun, "true"))) // a later revision
-	if len(i.waiting) != 0 || len(i.evictable["n"]) != 1 || i.attempts["a"].refusal != "no" {
-		t.Errorf("a pod on a node is in %+v", i)
-	}
-	i.put(podOn("n", "a", bare, annotated(AnnotationRun, "true"), func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodFailed }))
-	if len(i.evictable) != 0 {
-		t.Errorf("a pod that has ended is in %+v", i)
-	}
-	i.remove(podKey("a"))
-	if diff := cmp.Diff(newPodIndex(), i, cmp.AllowUnexported(podIndex{}, attempt{})); diff != "" {
-		t.Errorf("what is left of a pod that is gone (-want +got):\n%s", diff)
-	}
-}
-
-func TestLittleIsKeptOfPods(t *testing.T) {
-	deleted := func(pod *corev1.Pod) { pod.DeletionTimestamp = new(metav1.Now()) }
-	for reason, tt := range map[string]struct {
-		pod         *corev1.Pod
-		kept, whole bool
-	}{
-		"a Job's":                        {jobPod(), true, true},
-		"one to run":                     {podOn("", "p", bare, annotated(AnnotationRun, "true")), true, true},
-		"one to evict":                   {podOn("n", "p"), true, false},
-		"one on no node":                 {podOn("", "p"), false, false},
-		"a DaemonSet's":                  {podOn("n", "p", ownedBy("DaemonSet")), false, false},
-		"a DaemonSet's that is deleted":  {podOn("n", "p", ownedBy("DaemonSet"), deleted), true, false},
-		"nobody's":                       {podOn("n", "p", bare), false, false},
-		"nobody's, with other comments":  {podOn("n", "p", bare, annotated("example.com/a", "b")), false, false},
-		"one with an order for its end":  {podOn("n", "p", annotated(AnnotationTerminatesAfter, "1s")), true, false},
-		"a Deployment's that has failed": {podOn("n", "p", func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodFailed }), false, false},
-	} {
-		t.Run(reason, func(t *testing.T) {
-			tt.pod.Annotations["example.com/long"] = "text"
-			kept, _ := keepPod(tt.pod).(*corev1.Pod)
-			if (kept != nil) != tt.kept {
-				t.Fatalf("kept: %v", kept)
-			}
-			if kept == nil {
-				return
-			}
-			if whole := len(kept.Spec.Containers) > 0 && kept.Annotations["example.com/long"] != ""; whole != tt.whole {
-				t.Errorf("the whole of it is kept: %t", whole)
-			}
-			if evictable(kept) != evictable(tt.pod) || kept.UID != tt.pod.UID || kept.Spec.NodeName != tt.pod.Spec.NodeName ||
-				!kept.DeletionTimestamp.Equal(tt.pod.DeletionTimestamp) || kept.Annotations[AnnotationTerminatesAfter] != tt.pod.Annotations[AnnotationTerminatesAfter] {
-				t.Errorf("what is kept is not enough: %+v", kept)
 			}
 		})
 	}
