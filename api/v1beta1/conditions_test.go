@@ -36,6 +36,9 @@ func TestConditions(t *testing.T) {
 		{"Skipped", v1beta1.Skipped("Why", "what"), metav1.Condition{Type: "Skipped", Status: "True", Reason: "Why", Message: "what"}},
 		{"StepDone", v1beta1.StepDone("UpgradeCommenced", "what"), metav1.Condition{Type: "UpgradeCommenced", Status: "True", Reason: "Completed", Message: "what"}},
 		{"StepNotDone", v1beta1.StepNotDone("UpgradeCommenced", "Why", "what"), metav1.Condition{Type: "UpgradeCommenced", Status: "False", Reason: "Why", Message: "what"}},
+		{"StepHolds", v1beta1.StepHolds("MachineConfigPoolsPaused", true, "Why", "what"), metav1.Condition{Type: "MachineConfigPoolsPaused", Status: "True", Reason: "Why", Message: "what"}},
+		{"StepHolds nothing", v1beta1.StepHolds("MachineConfigPoolsPaused", false, "Why", "what"), metav1.Condition{Type: "MachineConfigPoolsPaused", Status: "False", Reason: "Why", Message: "what"}},
+		{"MachineConfigPoolsLeftPaused", v1beta1.MachineConfigPoolsLeftPaused("what"), metav1.Condition{Type: "MachineConfigPoolsPaused", Status: "True", Reason: "LeftPaused", Message: "what"}},
 		{"a long message is cut", v1beta1.Ready("Why", strings.Repeat("x", 2000)),
 			metav1.Condition{Type: "Ready", Status: "True", Reason: "Why", Message: strings.Repeat("x", v1beta1.MaxMessageLength-3) + "..."}},
 	} {

@@ -138,7 +138,7 @@ func (d *DrainBudgets) Add(pdb *policyv1.PodDisruptionBudget) {
 	case observed(pdb) && pdb.Status.DisruptionsAllowed > 0:
 		budget.State, budget.Message = BudgetAllows, "" // e.g. because there are more pods than there are to be
 	case budget.State == BudgetExhausted: // the number of healthy pods would change all the time
-		budget.Message = fmt.Sprintf("%d pods have to be healthy, and no more are", pdb.Status.DesiredHealthy)
+		budget.Message = fmt.Sprintf("no more pods are healthy than the %d required", pdb.Status.DesiredHealthy)
 	case budget.State == BudgetAllows:
 		budget.State, budget.Message = BudgetNotComputed, "the disruption controller has not counted its pods yet"
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -61,15 +62,40 @@ func TestHeldDrain(t *testing.T) {
 	stuck := openshifttest.PodTerminatingSince(now.Add(-time.Minute), "example.com/slow")
 	api := newAPI(
 		cartBudget(3, 3, 3), openshifttest.Budget("shop", "web", 1, 2, 2), openshifttest.Budget("bank", "vault", 1, 1, 1), openshifttest.Budget("other", "a", 1, 1, 1),
+		openshifttest.Budget("test", "a", 1, 2, 2), openshifttest.Budget("test", "b", 1, 2, 2, openshifttest.BudgetSelector(&metav1.LabelSelector{})),
+		openshifttest.Pod("test", "a", 0, "worker-3"), openshifttest.Pod("test", "b", 0, "worker-3"),
 		openshifttest.Pod("shop", "cart", 0, "worker-0"), openshifttest.Pod("shop", "cart", 1, "worker-1"), openshifttest.Pod("shop", "cart", 2, "worker-0"),
 		openshifttest.Pod("shop", "web", 0, "worker-0"), openshifttest.Pod("shop", "web", 1, "worker-0", stuck),
 		openshifttest.Pod("bank", "vault", 0, "worker-0"), openshifttest.Pod("bank", "log", 0, "worker-0", openshifttest.PodOwner("DaemonSet", "log")),
 	)
-	// Nothing is read from the cache, which would have to have all pods for it.
-	cluster := openshift.NewCluster(nil, openshifttest.Paged(api, 2))
+	// Nothing is read from the operator's cache, which would have to have all pods for it, nor pods past the API server's
+	// own, for which it would have to go through all of them.
+	cluster := openshift.NewCluster(nil, interceptor.NewClient(openshifttest.Paged(api, 2), interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			var o client.ListOptions
+			o.ApplyOptions(opts)
+			if _, pods := list.(*corev1.PodList); pods && (o.Raw == nil || o.Raw.ResourceVersion != "0") {
+				return errors.New("pods are listed from etcd")
+			}
+			return c.List(ctx, list, opts...)
+		},
+	}))
 	expectHeldOn(t, cluster, "worker-0", now, "BudgetRefuses bank/vault-0", "BudgetRefuses shop/cart-0", "BudgetRefuses shop/cart-2", "StuckTerminating shop/web-1")
 	expectHeldOn(t, cluster, "worker-1", now, "BudgetRefuses shop/cart-1")
 	expectHeldOn(t, cluster, "worker-2", now)
+	expectHeldOn(t, cluster, "worker-3", now, "BudgetRefuses test/a-0") // of two budgets, each of which would let it go
+}
+
+// What is kept of a pod is all that is told of it.
+func TestHeldDrainTellsWhatKeepsAPod(t *testing.T) {
+	pod := cart(openshifttest.PodTerminatingSince(now.Add(-time.Minute), "example.com/slow"))
+	held, err := openshift.NewCluster(nil, newAPI(pod)).HeldDrain(t.Context(), "worker-0", now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(openshift.JudgeHeldDrain([]*corev1.Pod{pod}, nil, now), held); diff != "" {
+		t.Errorf("(-of the whole pod +got):\n%s", diff)
+	}
 }
 
 // The pods of most nodes are no business of any budget, or are gone soon: then the budgets do not matter.

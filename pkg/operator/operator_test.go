@@ -43,7 +43,6 @@ func TestNewScheme(t *testing.T) {
 		v1beta1.GroupVersion.WithKind("ClusterVersion"),
 		v1beta1.GroupVersion.WithKind("NodeForceDrainList"),
 		v1beta1.GroupVersion.WithKind("NodeForceDrain"),
-		v1beta1.GroupVersion.WithKind("NodeForceDrainList"),
 		v1beta1.GroupVersion.WithKind("UpgradeConfig"),
 		v1beta1.GroupVersion.WithKind("UpgradeConfigList"),
 		v1beta1.GroupVersion.WithKind("UpgradeJob"),

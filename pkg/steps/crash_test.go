@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	configv1 "github.com/openshift/api/config/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -46,8 +47,14 @@ type story struct {
 	sickUntil int
 	// refuses makes the cluster-version operator refuse the release until the job was resumed.
 	refuses bool
+	// stuck keeps the cluster-version operator from completing the release until the job was resumed.
+	stuck bool
 	// resumes makes somebody resume the job when it has failed.
 	resumes bool
+	// job is what else the job is told to do.
+	job []jobOption
+	// wantPools is how pools are held in the end.
+	wantPools []string
 
 	wantPhase v1beta1.Phase
 	// wantDesired is what is left in spec.desiredUpdate.
@@ -74,10 +81,11 @@ func newProcess(t *testing.T, s story, f fault, faultAt int) *process {
 		job.Spec.Config.ReleaseAcceptTimeout = &v1beta1.Duration{Duration: 3 * time.Minute}
 		job.Spec.Config.PreUpgradeHealthChecks.Timeout = &v1beta1.Duration{Duration: 5 * time.Minute}
 	}
-	w := newWorld(t, newJob(impatient), openshifttest.ClusterVersion(),
-		openshifttest.Pool("master"), openshifttest.MachineConfig("master", "4.18.1"), openshifttest.MachineConfig("master", target),
-		openshifttest.Pool("worker"), openshifttest.MachineConfig("worker", "4.18.1"), openshifttest.MachineConfig("worker", target),
-		openshifttest.ClusterOperator("dns"))
+	w := newWorld(t, append(renderedConfigs(poolsOfStories...), newJob(append(s.job, impatient)...), openshifttest.ClusterVersion(),
+		openshifttest.ClusterOperator("dns"), hookOn("approve", aborts, v1beta1.HookEventMachineConfigPoolUnpause))...)
+	for _, name := range poolsOfStories {
+		w.put(pool(name))
+	}
 	p := &process{world: w, raw: w.api, story: s, fault: f, faultAt: faultAt}
 	w.api = interceptor.NewClient(w.api, interceptor.Funcs{
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, options ...client.PatchOption) error {
@@ -88,6 +96,12 @@ func newProcess(t *testing.T, s story, f fault, faultAt int) *process {
 				}
 				return err
 			})
+		},
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
+			if _, ofAHook := o.(*batchv1.Job); !ofAHook { // the cluster's own
+				return c.Create(ctx, o, options...)
+			}
+			return p.write(func() error { return c.Create(ctx, o, options...) })
 		},
 		SubResourcePatch: func(ctx context.Context, c client.Client, name string, o client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
 			return p.write(func() error { return c.SubResource(name).Patch(ctx, o, patch, options...) })
@@ -140,19 +154,23 @@ func (p *process) pass() (over bool) {
 	if lifecycle.ResumeRequested(u.Job) {
 		lifecycle.Resume(u.Job, p.now)
 	} else if u.Job.Status.Phase.Finished() {
-		wait, err := steps.CleanUp(p.t.Context(), []steps.Step{steps.UnacceptedUpdateWithdrawn()}, u)
-		return wait == 0 && err == nil
+		return p.cleanUp(u)
 	}
 	before := p.job()
+	if err := u.Hooks.Refresh(p.t.Context()); err != nil {
+		p.t.Fatal(err)
+	}
 	lifecycle.SetStarted(u.Job, openshift.RunningVersion(u.Version), p.now)
 	checks := []healthcheck.Check{healthcheck.ClusterVersionHealthy(), healthcheck.DegradedOperators()}
 	result := steps.Run(p.t.Context(), []steps.Step{
+		steps.MachineConfigPoolsPaused(),
 		steps.UntilCommenced(steps.ClusterHealthyBeforeUpgrade(checks...)),
 		steps.UntilCommenced(steps.UpdateAvailable()),
 		steps.UpgradeCommenced(),
 		steps.ControlPlaneUpgraded(),
 		steps.MachineConfigPoolsUpgraded(),
 		steps.ClusterHealthyAfterUpgrade(checks...),
+		steps.DelayedPoolsUpgraded(),
 	}, u)
 	if outcome, is := lifecycle.OutcomeOf(u.Job, result); is {
 		lifecycle.Finish(u.Job, outcome, p.now)
@@ -177,11 +195,8 @@ func (p *process) clusterMoves(pass int) {
 		p.put(openshifttest.ClusterOperator("dns"))
 	}
 
+	p.finishHooks()
 	release, cv := openshift.Release{Version: target}, p.version()
-	worker := openshifttest.Pool("worker")
-	if err := p.raw.Get(p.t.Context(), client.ObjectKeyFromObject(worker), worker); err != nil {
-		p.t.Fatal(err)
-	}
 	switch {
 	case !openshift.Desires(cv, release):
 	case !openshift.Accepted(cv, release):
@@ -191,12 +206,15 @@ func (p *process) clusterMoves(pass int) {
 		}
 		p.update(updating, openshifttest.VersionCondition("ReleaseAccepted", configv1.ConditionTrue, "PayloadLoaded", ""))
 	case !openshift.Runs(cv, release):
-		p.put(openshifttest.Pool("master", openshifttest.PoolAt(target)))
+		if p.story.stuck && p.job().LastResume() == nil {
+			return
+		}
+		p.editPool("master", openshifttest.PoolAt(target))
 		p.update(completed)
-	case worker.Spec.Configuration.Name != openshifttest.RenderedConfig("worker", target):
-		p.put(openshifttest.Pool("worker", openshifttest.PoolTowards(target, 1)))
 	default:
-		p.put(openshifttest.Pool("worker", openshifttest.PoolAt(target)))
+		for _, name := range poolsOfStories[1:] {
+			p.roll(name)
+		}
 	}
 }
 
@@ -231,6 +249,7 @@ func (p *process) end() map[string]any {
 	return map[string]any{
 		"phase": job.Status.Phase, "conditions": conditionsOf(job), "steps": done, "blockers": len(job.Status.Blockers),
 		"spec": cv.Spec, "history": cv.Status.History, "annotations": cv.Annotations,
+		"pools": p.poolsNow(), "hooks": p.runs(),
 	}
 }
 
@@ -242,7 +261,21 @@ func TestAnUpgradeSurvivesAFaultAtAnyWrite(t *testing.T) {
 		"a release that is refused":              {refuses: true, wantPhase: v1beta1.PhaseFailed, wantWrites: 1},
 		"a release that is refused and resumed":  {refuses: true, resumes: true, wantPhase: v1beta1.PhaseSucceeded, wantDesired: full, wantWrites: 2},
 		"a cluster that stays sick":              {sickUntil: 1000, wantPhase: v1beta1.PhaseSkipped},
+
+		"two delayed pools": {job: twoDelays, wantPhase: v1beta1.PhaseSucceeded, wantDesired: full, wantWrites: 1},
+		"two delayed pools of a cluster that stays sick": {
+			job: twoDelays, sickUntil: 1000, wantPhase: v1beta1.PhaseSkipped,
+		},
+		"two delayed pools of a release that is refused": {
+			job: append(twoDelays, pausesOnFailure(nil)), refuses: true, wantPhase: v1beta1.PhaseFailed, wantWrites: 1,
+		},
+		"two delayed pools of a control plane that hangs until the job is resumed": {
+			job: append(twoDelays, pausesOnFailure(nil)), stuck: true, resumes: true, wantPhase: v1beta1.PhaseSucceeded, wantDesired: full, wantWrites: 1,
+		},
 	} {
+		if s.wantPools == nil {
+			s.wantPools = []string{"gpu free", "infra free", "master free", "worker free"}
+		}
 		t.Run(name, func(t *testing.T) {
 			plain := newProcess(t, s, "", 0)
 			plain.run()
@@ -254,8 +287,13 @@ func TestAnUpgradeSurvivesAFaultAtAnyWrite(t *testing.T) {
 			if diff := cmp.Diff(s.wantDesired, plain.version().Spec.DesiredUpdate); diff != "" {
 				t.Fatalf("without a fault: desiredUpdate (-want +got):\n%s", diff)
 			}
+			plain.expectPools(s.wantPools...)
 
-			for _, f := range []fault{processEnds, answerLost, refused} {
+			faults := []fault{processEnds, refused, answerLost}
+			if len(s.job) > 0 {
+				faults = faults[:2] // these stories are long, and the others have the last one
+			}
+			for _, f := range faults {
 				for at := 1; at <= plain.writes; at++ {
 					t.Run(fmt.Sprintf("write %d/%s", at, f), func(t *testing.T) {
 						p := newProcess(t, s, f, at)

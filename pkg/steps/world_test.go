@@ -6,12 +6,14 @@ package steps_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	configv1 "github.com/openshift/api/config/v1"
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -88,7 +90,15 @@ type world struct {
 	api client.WithWatch
 	// cached is what a cache that lags behind has for ClusterVersion/version; nil if it does not lag.
 	cached *configv1.ClusterVersion
-	now    time.Time
+	// cachedPools is what it has for the pools; nil if it does not lag.
+	cachedPools []mcfgv1.MachineConfigPool
+	// same is what a process has of the cluster that lives for several passes; nil if each pass is one of a process of its own.
+	same *openshift.Cluster
+	// lockedBy says who else holds the cluster.
+	lockedBy string
+	// over are jobs that have ended, as namespace/name.
+	over []string
+	now  time.Time
 	// turned is what the last pass told of.
 	turned []steps.Transition
 }
@@ -122,7 +132,24 @@ func (w *world) version() *configv1.ClusterVersion {
 	return cv
 }
 
-func (w *world) cluster() *openshift.Cluster { return openshift.NewCluster(w.api, w.api) }
+func (w *world) cluster() *openshift.Cluster {
+	if w.same != nil {
+		return w.same
+	}
+	cache := w.api
+	if w.cachedPools != nil {
+		cache = interceptor.NewClient(w.api, interceptor.Funcs{
+			List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+				if all, ok := list.(*mcfgv1.MachineConfigPoolList); ok {
+					all.Items = w.cachedPools
+					return nil
+				}
+				return c.List(ctx, list, options...)
+			},
+		})
+	}
+	return openshift.NewCluster(cache, w.api)
+}
 
 // upgrade is what a pass begins with.
 func (w *world) upgrade() *steps.Upgrade {
@@ -140,7 +167,8 @@ func (w *world) upgrade() *steps.Upgrade {
 		return nil
 	}
 	return &steps.Upgrade{
-		Job: job, Now: w.now, Cluster: w.cluster(), Version: cv, Persist: persist,
+		Job: job, Now: w.now, Cluster: w.cluster(), Version: cv, Persist: persist, LockedBy: w.lockedBy,
+		Over:   func(_ context.Context, job string) (bool, error) { return slices.Contains(w.over, job), nil },
 		Turned: func(t steps.Transition) { w.turned = append(w.turned, t) },
 		Hooks: &hooks.Pass{
 			Engine: &hooks.Engine{Client: w.api, Live: w.api}, Job: job, Now: w.now, Deadline: start.Add(12 * time.Hour),

@@ -37,7 +37,7 @@ func observe(ctx context.Context, config *rest.Config, admin client.Client) (*ob
 	}
 	o := &observer{changed: make(chan struct{}, 1)}
 	for _, kind := range []client.Object{
-		&v1beta1.UpgradeConfig{}, &v1beta1.UpgradeJob{},
+		&v1beta1.UpgradeConfig{}, &v1beta1.UpgradeJob{}, &v1beta1.NodeForceDrain{},
 		&configv1.ClusterVersion{}, &configv1.ClusterOperator{}, &mcfgv1.MachineConfigPool{},
 		openshift.MachineConfigMetadata(), openshift.NodeMetadata(),
 	} {
@@ -82,7 +82,10 @@ type sight struct {
 	// config is nil before it is created.
 	config *v1beta1.UpgradeConfig
 	// job is the newest one, nil when there is none.
-	job      *v1beta1.UpgradeJob
+	job *v1beta1.UpgradeJob
+	// pools are empty while there is no job.
+	pools    []mcfgv1.MachineConfigPool
+	drains   []v1beta1.NodeForceDrain
 	progress progress
 }
 
@@ -97,13 +100,17 @@ type progress struct {
 // look sees the cluster as it is now.
 func (o *observer) look(ctx context.Context) (sight, error) {
 	var s sight
-	configs, jobs := &v1beta1.UpgradeConfigList{}, &v1beta1.UpgradeJobList{}
+	configs, jobs, drains := &v1beta1.UpgradeConfigList{}, &v1beta1.UpgradeJobList{}, &v1beta1.NodeForceDrainList{}
 	if err := o.client.List(ctx, configs, client.InNamespace(environment.Namespace)); err != nil {
 		return s, fmt.Errorf("list UpgradeConfigs: %w", err)
 	}
 	if err := o.client.List(ctx, jobs, client.InNamespace(environment.Namespace)); err != nil {
 		return s, fmt.Errorf("list UpgradeJobs: %w", err)
 	}
+	if err := o.client.List(ctx, drains, client.InNamespace(environment.Namespace)); err != nil {
+		return s, fmt.Errorf("list NodeForceDrains: %w", err)
+	}
+	s.drains = drains.Items
 	if len(configs.Items) > 0 {
 		s.config = &configs.Items[0]
 	}
@@ -116,11 +123,14 @@ func (o *observer) look(ctx context.Context) (sight, error) {
 		return s, nil
 	}
 	var err error
-	s.progress, err = o.progress(ctx, s.job.Spec.DesiredVersion.Version)
+	if s.pools, err = o.cluster.Pools(ctx); err != nil {
+		return s, err
+	}
+	s.progress, err = o.progress(ctx, s.pools, s.job.Spec.DesiredVersion.Version)
 	return s, err
 }
 
-func (o *observer) progress(ctx context.Context, version string) (progress, error) {
+func (o *observer) progress(ctx context.Context, pools []mcfgv1.MachineConfigPool, version string) (progress, error) {
 	var p progress
 	operators, err := o.cluster.Operators(ctx)
 	if err != nil {
@@ -137,14 +147,10 @@ func (o *observer) progress(ctx context.Context, version string) (progress, erro
 		}
 	}
 	slices.Sort(p.working)
-	return p, o.addNodes(ctx, &p, version)
+	return p, o.addNodes(ctx, &p, pools, version)
 }
 
-func (o *observer) addNodes(ctx context.Context, p *progress, version string) error {
-	pools, err := o.cluster.Pools(ctx)
-	if err != nil {
-		return err
-	}
+func (o *observer) addNodes(ctx context.Context, p *progress, pools []mcfgv1.MachineConfigPool, version string) error {
 	for i := range pools {
 		status := &pools[i].Status
 		p.nodes += status.MachineCount

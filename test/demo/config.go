@@ -37,10 +37,17 @@ type appointment struct {
 	changes []string
 }
 
+// delayAt is how long the pools wait in the demo that follow later: until the rest of the cluster is through, and some
+// fifteen seconds more. Hooks, alerts and the health of the cluster take their time at any speed.
+func delayAt(speed float64) time.Duration {
+	const cluster, rest = 45 * time.Second, 30 * time.Second
+	return (rest + time.Duration(float64(cluster)/speed)).Round(time.Second)
+}
+
 // appoint schedules the sample for the first full minute that leaves time to see the config
 // before its job is created, and the job before it starts. The schedule stays as narrow as that
-// of the sample: one weekday, one minute, and weeks such as this one.
-func appoint(now time.Time) (appointment, error) {
+// of the sample: one weekday, one minute, and weeks such as this one. Pools that follow later do so after delay.
+func appoint(now time.Time, delay time.Duration) (appointment, error) {
 	config := &v1beta1.UpgradeConfig{}
 	if err := yaml.UnmarshalStrict(sample, config); err != nil {
 		return appointment{}, fmt.Errorf("read %s: %w", samplePath, err)
@@ -59,11 +66,23 @@ func appoint(now time.Time) (appointment, error) {
 		week = "@odd"
 	}
 	a.change("schedule.isoWeek", &schedule.ISOWeek, week)
-	a.changes = append(a.changes, fmt.Sprintf("pinVersionWindow: %s instead of %s", pinWindow, config.Spec.PinVersionWindow))
-	config.Spec.PinVersionWindow.Duration = pinWindow
-	a.changes = append(a.changes, fmt.Sprintf("preUpgradeHealthChecks.interval: %s instead of %s", healthInterval, v1beta1.DefaultHealthCheckInterval))
-	config.Spec.JobTemplate.Spec.Config.PreUpgradeHealthChecks.Interval = &v1beta1.Duration{Duration: healthInterval}
+	job := &config.Spec.JobTemplate.Spec.Config
+	job.PreUpgradeHealthChecks.Interval = &v1beta1.Duration{Duration: v1beta1.DefaultHealthCheckInterval}
+	a.changes = append(a.changes,
+		hasten("pinVersionWindow", config.Spec.PinVersionWindow, pinWindow),
+		hasten("preUpgradeHealthChecks.interval", job.PreUpgradeHealthChecks.Interval, healthInterval))
+	for i := range job.MachineConfigPools {
+		name := fmt.Sprintf("machineConfigPools[%d].delayUpgrade.delayMin", i)
+		a.changes = append(a.changes, hasten(name, job.MachineConfigPools[i].DelayUpgrade.DelayMin, delay))
+	}
 	return a, nil
+}
+
+// hasten sets a duration, and returns what differs from the sample by that.
+func hasten(name string, field *v1beta1.Duration, to time.Duration) string {
+	text := fmt.Sprintf("%s: %s instead of %s", name, to, field)
+	field.Duration = to
+	return text
 }
 
 // change sets a field and takes note of it.

@@ -23,7 +23,7 @@ func TestAppoint(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			a, err := appoint(now)
+			a, err := appoint(now, 75*time.Second)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -41,6 +41,21 @@ func TestAppoint(t *testing.T) {
 			if create := a.start.Add(-a.config.Spec.PinVersionWindow.Duration); create.Sub(now) < scheduled || a.start.Sub(now) > 2*time.Minute {
 				t.Errorf("the job is created after %s and starts after %s", create.Sub(now), a.start.Sub(now))
 			}
+			job := a.config.Spec.JobTemplate.Spec.Config
+			if delay := job.MachineConfigPools[0].DelayUpgrade.Min(); delay != 75*time.Second || job.UpgradeTimeout.Duration <= delay {
+				t.Errorf("the pools follow after %s, in an upgrade of %s", delay, job.UpgradeTimeout)
+			}
+			if said := a.changes[len(a.changes)-1]; said != "machineConfigPools[0].delayUpgrade.delayMin: 1m15s instead of 2h0m0s" {
+				t.Errorf("of the delay it says %q", said)
+			}
 		})
+	}
+}
+
+func TestDelayAt(t *testing.T) {
+	for speed, want := range map[float64]time.Duration{1: 75 * time.Second, 2: 53 * time.Second, 0.5: 120 * time.Second} {
+		if got := delayAt(speed); got != want {
+			t.Errorf("at speed %v: got %s, want %s", speed, got, want)
+		}
 	}
 }

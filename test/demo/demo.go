@@ -51,7 +51,7 @@ func demonstrate(ctx context.Context, o options, s *screen) error {
 	defer stop()
 
 	if err = d.start(living, o.manager, cluster); err == nil {
-		err = d.upgrade(living, o.timeout)
+		err = d.upgrade(living, o, cluster)
 	}
 	switch {
 	case ctx.Err() != nil:
@@ -101,8 +101,11 @@ func (d *demo) startCluster(ctx context.Context, s sim.Scenario) error {
 	for _, update := range s.Updates {
 		offered = append(offered, update.Version)
 	}
-	d.say("demo", plain, fmt.Sprintf("simulating OpenShift %s with %d masters and %d workers, offered %s",
-		s.Version, s.Masters.Size, s.Workers.Size, strings.Join(offered, ", ")))
+	machines := fmt.Sprintf("%d masters, %d workers", s.Masters.Size, s.Workers.Size)
+	for _, p := range s.CustomPools {
+		machines += fmt.Sprintf(", %d machines of pool %s", p.Size, p.Name)
+	}
+	d.say("demo", plain, fmt.Sprintf("simulating OpenShift %s with %s; offered: %s", s.Version, machines, strings.Join(offered, ", ")))
 	return nil
 }
 
@@ -116,14 +119,17 @@ func (d *demo) startOperator(ctx context.Context, manager string) error {
 }
 
 // upgrade applies the config and follows the upgrade to its end. It shows the job in any case.
-func (d *demo) upgrade(ctx context.Context, timeout time.Duration) error {
+func (d *demo) upgrade(ctx context.Context, o options, cluster sim.Scenario) error {
 	if err := d.cause(ctx); err != nil {
 		return err
 	}
 	if err := d.invite(ctx); err != nil {
 		return err
 	}
-	a, err := appoint(time.Now())
+	if err := d.fillNight(ctx, cluster); err != nil {
+		return err
+	}
+	a, err := appoint(time.Now(), delayAt(o.speed))
 	if err != nil {
 		return err
 	}
@@ -135,7 +141,7 @@ func (d *demo) upgrade(ctx context.Context, timeout time.Duration) error {
 		a.config.Name, samplePath, a.start.Format("15:04"), a.start.Location(), strings.Join(a.changes, "\n")))
 
 	times := newTimes(a.start)
-	last, err := d.follow(ctx, timeout, newReporter(d.say, a.start.Location()), times)
+	last, err := d.follow(ctx, o.timeout, newReporter(d.say, a.start.Location()), times)
 	if last.job == nil || ctx.Err() != nil {
 		return err
 	}
@@ -144,6 +150,9 @@ func (d *demo) upgrade(ctx context.Context, timeout time.Duration) error {
 	}
 	d.kubectl(ctx, "get", "jobs.batch")
 	d.kubectl(ctx, "describe", "upgradejob", last.job.Name)
+	for i := range last.drains {
+		d.kubectl(ctx, "describe", "nodeforcedrain", last.drains[i].Name)
+	}
 	d.print("Summary\n" + times.summary(last.job) + d.usage())
 	return err
 }

@@ -22,24 +22,28 @@ import (
 	"github.com/appuio/managed-upgrade-operator/test/interrupt"
 )
 
-const usage = `Shows a whole upgrade, from the maintenance window to the last worker.
+const usage = `Shows a whole upgrade, from the maintenance window to the last machine.
 
 It starts a Kubernetes control plane, a Prometheus and an Alertmanager, simulates
-an OpenShift 4.18.1 cluster of 3 masters and 6 workers that is offered 4.18.2,
-runs the operator as a process of its own with the permissions of deploy/, and
-applies an UpgradeConfig that is due in about a minute. A hook backs something up
-first, a critical alert holds the upgrade up until it is mended, and a webhook is
-told of every turn. It tells what happens, a line for each change:
+an OpenShift 4.18.1 cluster of 3 masters, 4 workers and a pool of 2 machines that
+follow at night, offers it 4.18.2, runs the operator as a process of its own with
+the permissions of deploy/, and applies an UpgradeConfig that is due in about a
+minute. A hook backs something up first, a critical alert holds the upgrade up
+until it is mended, a pod that nothing may evict holds up a drain at night until a
+NodeForceDrain deletes it, and a webhook is told of every turn. It tells what
+happens, a line for each change:
 
   demo      what the demo itself does
   config    the UpgradeConfig: when the next job is created, and why none is
   job       the UpgradeJob: its version, its window, what it waits for
   step      a step of the upgrade
   hook      a hook's Job
+  pool      a MachineConfigPool that is paused or released
+  drain     the NodeForceDrain: what it deletes
   webhook   a CloudEvent that the webhook received
   cluster   how far the cluster is
 
-It takes about two and a half minutes, and listens on 127.0.0.1 only. When it ends, also by
+It takes about three minutes, and listens on 127.0.0.1 only. When it ends, also by
 ^C, everything that it started ends. Exits 0 when the upgrade succeeded, 1 when it
 did not (with the reason), 2 on wrong flags, 130 when interrupted.
 

@@ -10,6 +10,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/appuio/managed-upgrade-operator/test/openshift/sim"
 )
 
 func TestParse(t *testing.T) {
@@ -53,16 +57,31 @@ func TestRunWithoutManager(t *testing.T) {
 }
 
 func TestScenario(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "scenario.yaml")
-	if err := os.WriteFile(file, []byte("timings: {drain: 1h}\n"), 0o600); err != nil {
-		t.Fatal(err)
+	parse := func(text string) sim.Scenario {
+		t.Helper()
+		file := filepath.Join(t.TempDir(), "scenario.yaml")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s, err := scenario(file, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
 	}
-	s, err := scenario(file, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := parse("timings: {drain: 1h}\n")
 	if s.Version != "4.18.1" || s.Timings.Operator.String() != "1s" || s.Timings.Drain.String() != "1h0m0s" {
 		t.Errorf("got version %s, timings %+v", s.Version, s.Timings)
+	}
+	night := sim.CustomPool{Name: "night", Labels: map[string]string{"maintenance": "night"}, Pool: sim.Pool{Size: 2}}
+	if diff := cmp.Diff([]sim.CustomPool{night}, s.CustomPools); diff != "" {
+		t.Errorf("pools of a file that has none (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]sim.CustomPool{{Name: "infra"}}, parse("customPools: [{name: infra}]\n").CustomPools); diff != "" {
+		t.Errorf("pools of a file that has one (-want +got):\n%s", diff)
+	}
+	if pools := parse("customPools: []\n").CustomPools; len(pools) > 0 {
+		t.Errorf("a file that wants no pools got %+v", pools)
 	}
 	if _, err := scenario(filepath.Join(t.TempDir(), "none"), 1); err == nil {
 		t.Error("a missing file is no error")

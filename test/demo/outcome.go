@@ -59,6 +59,9 @@ type times struct {
 	start   time.Time
 	created time.Time
 	done    map[string]time.Time // by condition
+	// paused is how long the job was in phase Paused, of which pausedAt is a moment; zero while it is in another one.
+	paused   time.Duration
+	pausedAt time.Time
 }
 
 func newTimes(start time.Time) *times {
@@ -72,6 +75,13 @@ func (t *times) take(s sight, now time.Time) {
 	}
 	if t.created.IsZero() {
 		t.created = now
+	}
+	if !t.pausedAt.IsZero() {
+		t.paused += now.Sub(t.pausedAt)
+	}
+	t.pausedAt = time.Time{}
+	if s.job.Status.Phase == v1beta1.PhasePaused {
+		t.pausedAt = now
 	}
 	for i := range s.job.Status.Conditions {
 		c := &s.job.Status.Conditions[i]
@@ -98,6 +108,9 @@ func (t *times) summary(job *v1beta1.UpgradeJob) string {
 		}
 		b.WriteString(summaryLine(c.Type, seconds(at.Sub(before))))
 		before = at
+	}
+	if t.paused > 0 {
+		b.WriteString(summaryLine("of that in phase Paused", seconds(t.paused)))
 	}
 	if outcome != nil {
 		b.WriteString(summaryLine("from the start to the outcome", seconds(t.done[outcome.Type].Sub(t.start))))

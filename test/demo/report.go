@@ -26,14 +26,20 @@ type reporter struct {
 
 	conditions map[string]string // what was said of each condition, by object and type
 	hooks      map[string]v1beta1.HookRunStatus
+	paused     map[string]bool // by pool
+	told       map[string]bool // what is told once
 	seenJob    string
+	seenPhase  v1beta1.Phase
 	blockers   string
 	progress   string
 	progressAt time.Time
 }
 
 func newReporter(say func(subject string, st style, text string), location *time.Location) *reporter {
-	return &reporter{say: say, location: location, conditions: map[string]string{}, hooks: map[string]v1beta1.HookRunStatus{}}
+	return &reporter{
+		say: say, location: location, conditions: map[string]string{}, hooks: map[string]v1beta1.HookRunStatus{},
+		paused: map[string]bool{}, told: map[string]bool{},
+	}
 }
 
 // report says what is new in s.
@@ -41,13 +47,19 @@ func (r *reporter) report(s sight, now time.Time) {
 	if s.config != nil {
 		r.config(s.config)
 	}
+	for i := range s.drains {
+		r.forceDrain(&s.drains[i])
+	}
 	if s.job == nil {
 		return
 	}
 	r.job(s.job, now)
+	r.phase(s.job)
 	r.hookRuns(s.job)
+	r.pools(s)
 	r.cluster(s, now)
 	r.waitsFor(s.job)
+	r.stuck(s.job)
 	r.outcome(s.job)
 }
 

@@ -114,13 +114,17 @@ func TestSummary(t *testing.T) {
 	times.take(sight{job: job}, start.Add(-20*time.Second))
 	job = newJob(v1beta1.Started("Started."), v1beta1.StepNotDone("First", "Working", ""))
 	times.take(sight{job: job}, start.Add(10*time.Millisecond))
+	for i, phase := range []v1beta1.Phase{v1beta1.PhaseActive, v1beta1.PhasePaused, v1beta1.PhasePaused, v1beta1.PhaseActive, v1beta1.PhaseActive} {
+		job.Status.Phase = phase
+		times.take(sight{job: job}, start.Add(time.Duration(i+1)*5*time.Second))
+	}
 	job = newJob(v1beta1.Started("Started."), v1beta1.StepDone("First", ""), v1beta1.Succeeded(v1beta1.ReasonUpgraded, ""))
 	times.take(sight{job: job}, start.Add(30*time.Second))
 	times.take(sight{job: job}, start.Add(40*time.Second))
 
 	want := []string{
 		"outcome Succeeded (Upgraded)", "job created before its start 20.00 s", "Started 0.01 s", "First 29.99 s",
-		"from the start to the outcome 30.00 s",
+		"of that in phase Paused 10.00 s", "from the start to the outcome 30.00 s",
 	}
 	var got []string
 	for line := range strings.Lines(times.summary(job)) {

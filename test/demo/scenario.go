@@ -11,10 +11,12 @@ import (
 	"github.com/appuio/managed-upgrade-operator/test/openshift/sim"
 )
 
-// scenario returns the cluster of the demo: the simulator's default one, slow enough to be
-// watched. An update of it takes about 50 seconds. A file may change it.
+// scenario returns the cluster of the demo: the simulator's default one with a pool whose machines follow at night, and
+// slow enough to be watched. An update of it takes about 50 seconds, without that pool. A file may change it.
 func scenario(path string, speed float64) (sim.Scenario, error) {
 	s := sim.Default()
+	s.Workers.Size = 4
+	night := []sim.CustomPool{{Name: nightPool, Labels: map[string]string{"maintenance": "night"}, Pool: sim.Pool{Size: 2}}}
 	t := &s.Timings
 	for _, timing := range []struct {
 		field *sim.Duration
@@ -34,6 +36,7 @@ func scenario(path string, speed float64) (sim.Scenario, error) {
 		*timing.field = sim.Duration(float64(timing.takes) / speed)
 	}
 	if path == "" {
+		s.CustomPools = night
 		return s, nil
 	}
 	data, err := os.ReadFile(path)
@@ -42,6 +45,9 @@ func scenario(path string, speed float64) (sim.Scenario, error) {
 	}
 	if s, err = sim.Parse(data, s); err != nil {
 		return s, fmt.Errorf("%s: %w", path, err)
+	}
+	if s.CustomPools == nil { // a file that lists pools has its own, which share nothing with this one
+		s.CustomPools = night
 	}
 	return s, nil
 }

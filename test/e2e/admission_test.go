@@ -203,7 +203,7 @@ func TestSamplesApply(t *testing.T) {
 		for kind, condition := range map[string]string{
 			"upgradeconfigs": v1beta1.ConditionReady, "upgradesuspensionwindows": v1beta1.ConditionReady,
 			"clusterversions.managedupgrade.appuio.io": v1beta1.ConditionReady, "upgradejobs": v1beta1.ConditionSkipped,
-			"upgradejobhooks": v1beta1.ConditionReady,
+			"upgradejobhooks": v1beta1.ConditionReady, "nodeforcedrains": v1beta1.ConditionReady,
 		} {
 			if c.kubectl("get", kind, "-o", "name") != "" {
 				c.kubectl("wait", kind, "--all", "--for=condition="+condition, "--timeout=20s")
@@ -221,7 +221,9 @@ func TestShippedSamplesApply(t *testing.T) {
 	if out := c.kubectlAnywhere("apply", "--validate=strict", "-f", folder); strings.Contains(out, "Warning") {
 		t.Errorf("kubectl warns of %s: %s", folder, out)
 	}
-	for _, kind := range []string{"upgradeconfigs", "upgradesuspensionwindows", "upgradejobhooks", "clusterversions.managedupgrade.appuio.io"} {
+	for _, kind := range []string{
+		"upgradeconfigs", "upgradesuspensionwindows", "upgradejobhooks", "clusterversions.managedupgrade.appuio.io", "nodeforcedrains",
+	} {
 		c.kubectl("wait", kind, "--all", "--for=condition="+v1beta1.ConditionReady, "--timeout=20s")
 	}
 	c.wait(&v1beta1.UpgradeJob{ObjectMeta: metav1.ObjectMeta{Namespace: environment.Namespace, Name: "to-4-18-2"}},

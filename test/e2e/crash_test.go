@@ -7,10 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -66,22 +68,30 @@ func TestOperatorIsAwayUntilTheClusterIsThrough(t *testing.T) {
 }
 
 // The operator is killed when the API server has carried out its n-th write, before it knows of that; for each n until
-// an upgrade comes through without. The clusters of all these upgrades are one, which goes from release to release.
+// an upgrade comes through without. The clusters of all these upgrades are one, which goes from release to release. A
+// pool follows later, when a hook has been heard.
 func TestOperatorIsKilledAfterEachOfItsWrites(t *testing.T) {
-	c := newClusterFor(t, 3*patience, func(s *sim.Scenario) {
-		s.Masters.Size, s.Workers.Size = 1, 1
+	c := newClusterFor(t, 5*patience, withFewNodes, withPool("night", 1), func(s *sim.Scenario) {
 		const instant = sim.Duration(time.Millisecond)
 		t := &s.Timings
 		t.Accept, t.Operator, t.Graph, t.Render, t.Drain, t.Apply, t.Reboot = instant, instant, instant, instant, instant, instant, instant
 	})
+	create(c, aHook(at(unpause), aborting))
 	proxy := c.startProxy()
 	running := c.startOperatorThrough(proxy)
+	held := 0
 	for number, killed := 1, true; killed; number++ {
 		version := fmt.Sprintf("4.18.%d", number+1)
 		c.change(offering(version))
 		c.offers(version)
 		c.fromNowOn()
 		killed = c.upgradeWithAKill(proxy, &running, number, version)
+		if slices.ContainsFunc(past.poolsSince(c.began), func(r revision[*mcfgv1.MachineConfigPool]) bool { return r.object.Spec.Paused }) {
+			held++
+		}
+	}
+	if held < 10 {
+		t.Errorf("the pool was paused in %d upgrades, want more: a pause and a release take several writes", held)
 	}
 }
 
@@ -97,7 +107,7 @@ func (c *cluster) upgradeWithAKill(proxy *environment.Proxy, running **environme
 		}
 		return &environment.Fault{Commit: true, Then: func() { victim.Kill(); kills <- w }}
 	})
-	config := create(c, aConfig(creatingAJobNow(), func(config *v1beta1.UpgradeConfig) {
+	config := create(c, aConfig(creatingAJobNow(), ofJobs(withDelay("night", 2*time.Second, 0)), func(config *v1beta1.UpgradeConfig) {
 		config.Name = fmt.Sprintf("killed-after-write-%d", number)
 	}))
 	killed, moved := false, false
@@ -141,6 +151,16 @@ func (c *cluster) upgradeWithAKill(proxy *environment.Proxy, running **environme
 	}
 	if written > 1 {
 		c.t.Errorf("%d writes of desiredUpdate were carried out, want one", written)
+	}
+	c.everyNodeRuns(version)
+	c.pool("night", free, updated)
+	if c.everHeld("night", job) { // the delay may have been over before the pool could be paused
+		if err := check(job, holdingNothing(), ran("backup", unpause, v1beta1.HookRunSucceeded)); err != nil {
+			c.t.Error(err)
+		}
+		if n := len(c.hookJobsOf(job)); n != 1 {
+			c.t.Errorf("the hook had %d Jobs, want one", n)
+		}
 	}
 	c.remove(config)
 	c.gone(config)

@@ -105,12 +105,15 @@ func TestDelayThatIsOverEarlyDoesNotOvertakeTheControlPlane(t *testing.T) {
 	}))
 	c.wait(job, succeeded(), holdingNothing())
 	release := orderOf(c.releaseOf("night").object)
-	for _, step := range []string{
-		steps.ConditionControlPlaneUpgraded, steps.ConditionMachineConfigPoolsUpgraded, steps.ConditionClusterHealthyAfterUpgrade,
-	} {
-		if at := c.orderWhen(job, done(step)); at > release && c.completion(offered) > release {
-			t.Errorf("the pool is released at %d, but %s is done at %d only", release, step, at)
+	old := c.poolHistory("worker")[0].object.Spec.Configuration.Name
+	workers := c.turnOf("worker", func(pool *mcfgv1.MachineConfigPool) error {
+		if pool.Status.Configuration.Name == old {
+			return fmt.Errorf("pool worker has its old configuration")
 		}
+		return updated(pool)
+	})
+	if masters := c.completion(offered); masters == 0 || release < masters || release < orderOf(workers.object) {
+		t.Errorf("the pool is released at %d, the control plane is through at %d, the workers at %d", release, masters, orderOf(workers.object))
 	}
 	if slices.Contains(c.phasesOf(job), v1beta1.PhasePaused) {
 		t.Error("the job is Paused, but no pool waits for its time")

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"path"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,6 +16,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
 	"github.com/appuio/managed-upgrade-operator/pkg/operator"
 	"github.com/appuio/managed-upgrade-operator/pkg/steps"
 	"github.com/appuio/managed-upgrade-operator/test/environment"
@@ -51,6 +54,92 @@ func TestEveryOtherWriteFails(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Each pause and each release of a pool fails in three ways, one after the other; the last time it is done, and nobody
+// knows.
+func TestWritesOfPoolsFail(t *testing.T) {
+	faults := map[string][]environment.Fault{
+		"noon":  {{Code: http.StatusInternalServerError}, {Code: http.StatusConflict}, {Commit: true, Code: http.StatusGatewayTimeout}},
+		"night": {{}, {Code: http.StatusServiceUnavailable}, {Commit: true}},
+	}
+	c := newCluster(t, withFewNodes, withPool("noon", 1), withPool("night", 1))
+	create(c, aHook(at(unpause), aborting))
+	proxy := c.startProxy()
+	writes := map[string]int{}
+	proxy.Interpose(func(_ int, w environment.Write) *environment.Fault {
+		resource, pool := path.Split(w.Path)
+		if !strings.HasSuffix(resource, "/machineconfigpools/") {
+			return nil
+		}
+		release := fmt.Sprintf("%s %t", pool, strings.Contains(w.Body, `"paused":false`))
+		n, list := writes[release], faults[pool]
+		if writes[release]++; n < len(list) {
+			return &list[n]
+		}
+		return nil
+	})
+	c.startOperatorThrough(proxy)
+	job := create(c, aJob(delaying("noon", 8*time.Second, 0), delaying("night", 8*time.Second, 0)))
+	c.wait(job, succeeded(), withoutFinalizers(), holdingNothing(), ran("backup", unpause, v1beta1.HookRunSucceeded, v1beta1.HookRunSucceeded))
+	for _, pool := range []string{"noon", "night"} {
+		c.pool(pool, free, updated)
+		c.rebootedAfter(pool, orderOf(c.turnOf(pool, heldBy(job)).object), orderOf(c.releaseOf(pool).object))
+		for _, release := range []string{"false", "true"} {
+			if n := writes[pool+" "+release]; n != len(faults[pool]) {
+				t.Errorf("there were %d writes of pool %s (release: %s), want %d: the last one was done", n, pool, release, len(faults[pool]))
+			}
+		}
+	}
+	c.upgradedOnce(job)
+}
+
+// The first deletions of pods fail, and so does every other write of the status that tells of them.
+func TestWritesOfAForcedDrainFail(t *testing.T) {
+	faults := map[string][]environment.Fault{
+		"web":   {{Code: http.StatusInternalServerError}, {Code: http.StatusConflict}, {}},
+		"stuck": {{Commit: true, Code: http.StatusGatewayTimeout}, {Code: http.StatusServiceUnavailable}},
+		"app-nodes": {
+			{Code: http.StatusConflict}, {Commit: true}, {Code: http.StatusInternalServerError}, {Commit: true, Code: http.StatusGatewayTimeout},
+		},
+	}
+	c := newCluster(t, withFewNodes)
+	shop := c.namespace(nil)
+	web, stuck := c.runs(shop, "web", "worker-0"), c.runs(shop, "stuck", "worker-0", stuckTerminating)
+	c.protect(web, stuck)
+	c.allowForceDrains()
+	drain := create(c, aForceDrain(2*time.Second, killingAfter(2*time.Second)))
+	proxy := c.startProxy()
+	writes := map[string]int{}
+	proxy.Interpose(func(_ int, w environment.Write) *environment.Fault {
+		name := path.Base(strings.TrimSuffix(w.Path, "/status"))
+		list := faults[name]
+		n := writes[name]
+		writes[name]++
+		switch {
+		case w.Method == http.MethodDelete && n < len(list):
+			return &list[n]
+		case strings.HasSuffix(w.Path, "/nodeforcedrains/app-nodes/status") && n%2 == 0:
+			return &list[n/2%len(list)]
+		}
+		return nil
+	})
+	c.startOperatorThrough(proxy)
+	job := c.wait(create(c, aJob(attentive(allowing))), succeeded(), withoutFinalizers())
+	c.gone(web)
+	c.gone(stuck)
+	if writes["web"] <= len(faults["web"]) || writes["stuck"] <= len(faults["stuck"]) || writes["app-nodes"] < 3 {
+		t.Errorf("there were too few writes for the faults: %v", writes)
+	}
+	c.eventually("the status of the NodeForceDrain", func() error {
+		c.get(drain)
+		// What the API server did without saying so may not be counted.
+		if st := drain.Status; st.PodsDeleted < 1 || st.PodsDeleted > 2 || st.PodsForceDeleted != 1 {
+			return fmt.Errorf("it tells of %d deletions and %d forced ones", st.PodsDeleted, st.PodsForceDeleted)
+		}
+		return nil
+	})
+	c.upgradedOnce(job)
 }
 
 func TestAPIServerIsAwayDuringTheUpgrade(t *testing.T) {

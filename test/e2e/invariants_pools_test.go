@@ -4,6 +4,7 @@
 package e2e
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -120,6 +121,20 @@ func pausedSince(history []revision[*mcfgv1.MachineConfigPool], pool *mcfgv1.Mac
 		}
 	}
 	return since
+}
+
+// boundedPools judges what a job says of pools: in order, and not more than there is room for.
+func boundedPools(pools []v1beta1.MachineConfigPoolStatus) error {
+	if len(pools) > v1beta1.MaxPoolStatuses || !slices.IsSortedFunc(pools, func(a, b v1beta1.MachineConfigPoolStatus) int { return strings.Compare(a.Name, b.Name) }) {
+		return fmt.Errorf("it lists %d pools, want them by name: %+v", len(pools), pools)
+	}
+	for _, pool := range pools {
+		sorted := slices.IsSortedFunc(pool.Nodes, func(a, b v1beta1.NodeStatus) int { return strings.Compare(a.Name, b.Name) })
+		if len(pool.Nodes) > v1beta1.MaxNodeStatuses || int(pool.NodesInWork) < len(pool.Nodes) || !sorted {
+			return fmt.Errorf("of pool %s it lists %d of %d nodes in work, want them by name: %+v", pool.Name, len(pool.Nodes), pool.NodesInWork, pool.Nodes)
+		}
+	}
+	return nil
 }
 
 // checkPodDeletions judges the pods that the operator deleted: only those on nodes that drained for as long as a NodeForceDrain

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	configv1 "github.com/openshift/api/config/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -99,6 +100,9 @@ func sound(job *v1beta1.UpgradeJob) error {
 	case job.Status.Phase.Finished() != (job.Status.CompletionTime != nil):
 		return fmt.Errorf("phase %q does not fit the completion time %v", job.Status.Phase, job.Status.CompletionTime)
 	}
+	if err := boundedPools(job.Status.Pools); err != nil {
+		return err
+	}
 	if at := job.Status.StartTime; at != nil && len(job.Status.ResumedRequests) == 0 {
 		// A job may be changed after its revision was judged, but its window may not once it has started.
 		if at.Before(&job.Spec.StartAfter) || job.Spec.StartBefore.Before(at) {
@@ -118,10 +122,13 @@ func final(before, after *v1beta1.UpgradeJob) error {
 	for _, status := range []*v1beta1.UpgradeJobStatus{&was, &is} {
 		status.HookTracker, status.Notifications = nil, nil
 		meta.RemoveStatusCondition(&status.Conditions, v1beta1.ConditionMachineConfigPoolsPaused)
+		for i := range status.Pools {
+			status.Pools[i].Paused, status.Pools[i].PausedBy = false, ""
+		}
 		meta.RemoveStatusCondition(&status.Conditions, v1beta1.ConditionCreateHooksCompleted)
 	}
 	if !apiequality.Semantic.DeepEqual(was, is) {
-		return fmt.Errorf("the status changed after the outcome: %s; before: %s", summary(after.Status.Conditions), summary(before.Status.Conditions))
+		return fmt.Errorf("the status changed after the outcome (-before +after):\n%s", cmp.Diff(was, is))
 	}
 	return nil
 }

@@ -11,20 +11,12 @@ import (
 	"time"
 
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
 	"github.com/appuio/managed-upgrade-operator/test/openshift/sim"
-)
-
-// What the machine-config operator says of a node.
-const (
-	desiredConfig    = "machineconfiguration.openshift.io/desiredConfig"
-	desiredDrain     = "machineconfiguration.openshift.io/desiredDrain"
-	lastAppliedDrain = "machineconfiguration.openshift.io/lastAppliedDrain"
 )
 
 // unpause is the event before a delayed pool is released.
@@ -162,6 +154,12 @@ func (c *cluster) poolStays(name string, state poolState) {
 	}
 }
 
+// everHeld tells whether a job has ever paused a pool.
+func (c *cluster) everHeld(name string, job *v1beta1.UpgradeJob) bool {
+	c.t.Helper()
+	return slices.ContainsFunc(c.poolHistory(name), func(r revision[*mcfgv1.MachineConfigPool]) bool { return heldBy(job)(r.object) == nil })
+}
+
 // handPause pauses a pool as a person does, or takes that back.
 func (c *cluster) handPause(name string, paused bool) {
 	c.t.Helper()
@@ -208,50 +206,6 @@ func (c *cluster) releaseOf(name string) revision[*mcfgv1.MachineConfigPool] {
 		paused = pool.Spec.Paused
 		return fmt.Errorf("it is paused: %t", paused)
 	})
-}
-
-// nodeHistory returns all revisions of the nodes of a pool.
-func (c *cluster) nodeHistory(pool string) []revision[*corev1.Node] {
-	return slices.DeleteFunc(past.nodesSince(c.born), func(r revision[*corev1.Node]) bool { return poolOfNode(r.object.Name) != pool })
-}
-
-// poolOfNode returns the pool of a node, by its name.
-func poolOfNode(name string) string { return name[:strings.LastIndex(name, "-")] }
-
-// rebootedAfter expects that nothing happened to the nodes of a pool from its pause to its release, and that all of them
-// rebooted after that.
-func (c *cluster) rebootedAfter(pool string, pause, release order) {
-	c.t.Helper()
-	last, rebooted := map[string]*corev1.Node{}, map[string]bool{}
-	for _, r := range c.nodeHistory(pool) {
-		is, was := r.object, last[r.object.Name]
-		last[is.Name] = is
-		switch at := orderOf(is); {
-		case was == nil || at < pause:
-		case at < release && nodeTouched(was, is):
-			c.t.Errorf("node %s was touched at %s, before pool %s was released", is.Name, r.seen.Format(time.StampMilli), pool)
-		case at > release && was.Status.NodeInfo.BootID != is.Status.NodeInfo.BootID:
-			rebooted[is.Name] = true
-		}
-	}
-	for name := range last {
-		if !rebooted[name] {
-			c.t.Errorf("node %s has not rebooted since pool %s was released", name, pool)
-		}
-	}
-	if len(last) == 0 {
-		c.t.Errorf("pool %s has no nodes", pool)
-	}
-}
-
-// nodeTouched tells whether the machine-config operator did something to a node.
-func nodeTouched(was, is *corev1.Node) bool {
-	for _, annotation := range []string{desiredConfig, desiredDrain, lastAppliedDrain, "machineconfiguration.openshift.io/state"} {
-		if was.Annotations[annotation] != is.Annotations[annotation] {
-			return true
-		}
-	}
-	return was.Spec.Unschedulable != is.Spec.Unschedulable || was.Status.NodeInfo.BootID != is.Status.NodeInfo.BootID
 }
 
 // holding expects that the job says that it holds pools paused, and which.

@@ -40,17 +40,17 @@ func (v *view) concernsDrain(obj client.Object) bool {
 }
 
 // evictable reports whether a drain removes the pod: not those that would be on
-// the node again at once, and not those that have ended. A pod that has neither a
-// controller nor any annotation for the kubelet is nobody's: it is not run, and
-// it is no concern of drains either.
+// the node again at once, and not those that have ended. The pods of Jobs and
+// those without a controller are left as well, unless they ask for more than that
+// by one of the annotations for any pod. A real drain evicts them all.
 func evictable(pod *corev1.Pod) bool {
 	owner := metav1.GetControllerOf(pod)
 	_, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]
 	switch {
 	case mirror, podEnded(pod):
 		return false
-	case owner == nil:
-		return hasOrders(pod)
+	case owner == nil, ownedByJob(pod):
+		return takesPart(pod)
 	}
 	return owner.Kind != "DaemonSet" && owner.Kind != "Node"
 }

@@ -225,3 +225,19 @@ func TestRefusalReasons(t *testing.T) {
 		}
 	}
 }
+
+// TestPausedPoolWithoutNewsIsNoTrouble pauses a required pool that has nothing to do.
+func TestPausedPoolWithoutNewsIsNoTrouble(t *testing.T) {
+	s := Default()
+	s.Masters.Paused = true
+	v := newVirtual(t, s)
+	v.pass(time.Second)
+	degraded := func() *configv1.ClusterOperatorStatusCondition {
+		return findCondition(v.view.operators[machineConfigOperator].Status.Conditions, configv1.OperatorDegraded)
+	}
+	if c := degraded(); c.Status != configv1.ConditionFalse {
+		t.Errorf("degraded although nothing is to be done: %+v", c)
+	}
+	v.desire(&configv1.Update{Version: "4.18.2"})
+	v.until("degraded", func() bool { return degraded().Reason == "RequiredPoolsFailed" })
+}

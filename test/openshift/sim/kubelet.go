@@ -6,7 +6,6 @@ package sim
 import (
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -35,7 +34,8 @@ const (
 )
 
 // Annotations of any pod on a simulated node, whoever owns it. What stands in
-// them may be changed on the live pod.
+// them may be changed on the live pod. Drains evict the pods of Jobs, and those
+// without a controller, only if they have one of them.
 const (
 	// AnnotationRun is "true" on pods that a kubelet shall run although they are
 	// not a Job's: they are bound to a node that takes pods, unless they are bound
@@ -59,10 +59,10 @@ func asksToRun(pod *corev1.Pod) bool {
 	return pod.Annotations[AnnotationRun] == "true" && !ownedByJob(pod)
 }
 
-// hasOrders reports whether the pod has any annotation for the kubelet.
-func hasOrders(pod *corev1.Pod) bool {
-	for key := range pod.Annotations {
-		if strings.HasPrefix(key, annotationPrefix) {
+// takesPart reports whether the pod has one of the annotations for any pod.
+func takesPart(pod *corev1.Pod) bool {
+	for _, key := range []string{AnnotationRun, AnnotationTerminatesAfter, AnnotationStuckTerminating} {
+		if _, found := pod.Annotations[key]; found {
 			return true
 		}
 	}

@@ -112,18 +112,6 @@ func TestReportFollowsTheNode(t *testing.T) {
 	}
 }
 
-// TestReportLearnsItsTargetLate has a node that is to be updated and has not begun.
-func TestReportLearnsItsTargetLate(t *testing.T) {
-	v := reporting(t)
-	v.untilReported()
-	for _, report := range v.reports {
-		if report.Status.ConfigVersion != nil && phases(report) == "Updated" && report.Spec.ConfigVersion.Desired != report.Status.ConfigVersion.Desired {
-			return
-		}
-	}
-	t.Error("the report's status never lagged behind its spec")
-}
-
 func TestReportSaysWhatHoldsTheDrainUp(t *testing.T) {
 	v := reporting(t)
 	v.view.put(podOn("worker-0", "stuck", annotated(AnnotationStuckTerminating, "true")))
@@ -189,5 +177,41 @@ func TestReportOfADrainThatIsGivenUp(t *testing.T) {
 	again := slices.Index(seen, "Cordoned Drained? Uncordoned UpdateComplete UpdateExecuted? UpdatePrepared")
 	if first < 0 || again < first {
 		t.Errorf("the drain is reported as number %d and %d of %q", first, again, seen)
+	}
+}
+
+func TestReportNamesPodsInOrder(t *testing.T) {
+	v := reporting(t)
+	v.refuses = func(*corev1.Pod) error { return errBudget }
+	var want []string
+	for _, name := range strings.Split("abcdefghijklmnopqrstuvwxyz", "") { // too many to be in order by chance
+		v.view.put(podOn("worker-0", name))
+		want = append(want, `error when evicting pods/"`+name+`" -n "shop": `+budgetRefuses)
+	}
+	v.untilDraining()
+	v.pass(time.Second)
+	r := reporter{node: v.node("worker-0"), pods: v.view.pods, watch: v.watch}
+	if diff := cmp.Diff(want, r.drainProblems()); diff != "" {
+		t.Errorf("problems (-want +got):\n%s", diff)
+	}
+}
+
+// TestReportWaitsForTheDaemon has a node that is to be updated and has not begun.
+func TestReportWaitsForTheDaemon(t *testing.T) {
+	v := reporting(t)
+	v.until("a report", func() bool {
+		return v.view.reports["worker-0"] != nil && phases(v.view.reports["worker-0"]) == "Updated"
+	})
+	node := v.node("worker-0").DeepCopy()
+	node.Annotations[annotationDesiredConfig] = "rendered-worker-next"
+	r := reporter{node: node, pods: v.view.pods, watch: v.watch}
+	report := v.view.reports["worker-0"].DeepCopy()
+	report.Spec.ConfigVersion.Desired = "rendered-worker-next"
+	if next := r.report(report); next != nil {
+		t.Errorf("before the daemon begins the report turns to %q: %+v", phases(next), next.Status.ConfigVersion)
+	}
+	node.Annotations[annotationState] = stateWorking
+	if next := r.report(report); next == nil || phases(next) != "UpdateExecuted? UpdatePrepared" || next.Status.ConfigVersion.Desired != "rendered-worker-next" {
+		t.Errorf("once the daemon has begun the report is %+v", next)
 	}
 }

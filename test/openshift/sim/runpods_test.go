@@ -122,6 +122,7 @@ func TestDeletedPodsEndInTheirTime(t *testing.T) {
 		{"one that takes longer than its grace", shopPod(run, after("1h")), []string{"90.0 killed", "90.0 removed"}},
 		{"one that somebody else runs", shopPod(byHand), []string{"60.0 removed"}},
 		{"one that somebody else runs and takes its time", shopPod(byHand, after("2s")), []string{"62.0 removed"}},
+		{"one that somebody else runs though it asks for it", shopPod(run, byHand), []string{"60.0 removed"}},
 		{"one that never ran", shopPod(), []string{"60.0 removed"}},
 		{"a DaemonSet's", shopPod(daemon, byHand), []string{"60.0 removed"}},
 		{"a Job's that takes its time", jobPod(hang, after("2s")), []string{"62.0 killed", "62.0 removed"}},

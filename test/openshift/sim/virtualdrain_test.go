@@ -163,16 +163,19 @@ func TestWhatDrainsLeave(t *testing.T) {
 		pod  *corev1.Pod
 		want bool
 	}{
-		"a Deployment's":                  {podOn("n", "p"), true},
-		"a Job's":                         {podOn("n", "p", ownedBy("Job")), true},
-		"a DaemonSet's":                   {podOn("n", "p", ownedBy("DaemonSet")), false},
-		"a static one":                    {podOn("n", "p", ownedBy("Node")), false},
-		"a mirror":                        {podOn("n", "p", annotated(corev1.MirrorPodAnnotationKey, "x")), false},
-		"one that has ended":              {podOn("n", "p", ended), false},
-		"nobody's":                        {podOn("n", "p", bare), false},
-		"nobody's that the kubelet runs":  {podOn("n", "p", bare, annotated(AnnotationRun, "true")), true},
-		"nobody's that the kubelet hangs": {podOn("n", "p", bare, annotated(AnnotationStuckTerminating, "true")), true},
-		"owned, not controlled":           {podOn("n", "p", func(pod *corev1.Pod) { pod.OwnerReferences[0].Controller = nil }), false},
+		"a Deployment's":                   {podOn("n", "p"), true},
+		"a Job's":                          {jobPod(annotated(AnnotationOutcome, OutcomeHang)), false},
+		"a Job's that takes part":          {jobPod(annotated(AnnotationRun, "true")), true},
+		"somebody else's Job's":            {podOn("n", "p", ownedBy("Job")), true},
+		"a DaemonSet's":                    {podOn("n", "p", ownedBy("DaemonSet")), false},
+		"a static one":                     {podOn("n", "p", ownedBy("Node")), false},
+		"a mirror":                         {podOn("n", "p", annotated(corev1.MirrorPodAnnotationKey, "x")), false},
+		"one that has ended":               {podOn("n", "p", ended), false},
+		"nobody's":                         {podOn("n", "p", bare), false},
+		"nobody's with a Job's annotation": {podOn("n", "p", bare, annotated(AnnotationOutcome, OutcomeHang)), false},
+		"nobody's that the kubelet runs":   {podOn("n", "p", bare, annotated(AnnotationRun, "true")), true},
+		"nobody's that the kubelet hangs":  {podOn("n", "p", bare, annotated(AnnotationStuckTerminating, "true")), true},
+		"owned, not controlled":            {podOn("n", "p", func(pod *corev1.Pod) { pod.OwnerReferences[0].Controller = nil }), false},
 	} {
 		t.Run(reason, func(t *testing.T) {
 			if got := evictable(tt.pod); got != tt.want {
@@ -253,10 +256,12 @@ func TestDrainThatTakesTooLongDegradesTheNode(t *testing.T) {
 		t.Errorf("%d evictions in 20 s, want it to go on", v.evictions-tried)
 	}
 	v.refuses = nil
-	v.until("updated", func() bool { return nodeSettled(v.node("worker-0")) })
-	if a := v.node("worker-0").Annotations; a[annotationReason] != "" || a[annotationState] != stateDone {
-		t.Errorf("the node says %s: %s", a[annotationState], a[annotationReason])
+	v.drained(began)
+	v.until("the daemon goes on", func() bool { return v.node("worker-0").Annotations[annotationState] != stateDegraded })
+	if a := v.node("worker-0").Annotations; a[annotationReason] != "" || a[annotationState] != stateWorking {
+		t.Errorf("the drained node says %s: %s", a[annotationState], a[annotationReason])
 	}
+	v.until("updated", func() bool { return nodeSettled(v.node("worker-0")) })
 	v.until("pool well", func() bool { return !poolConditionTrue(v.view.pools[workerPool], mcfgv1.MachineConfigPoolDegraded) })
 }
 
