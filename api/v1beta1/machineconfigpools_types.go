@@ -20,9 +20,9 @@ const (
 // MachineConfigPoolConfig says how the machine config pools of some labels are upgraded.
 type MachineConfigPoolConfig struct {
 	// matchLabels selects pools by their labels: a plain map of labels, or a label selector with matchLabels and
-	// matchExpressions. An empty one selects all. A pool that several entries select belongs to the first of them.
-	// +required
-	MatchLabels *PoolSelector `json:"matchLabels"`
+	// matchExpressions. An empty one selects all, none selects none. A pool that several entries select belongs to the first of them.
+	// +optional
+	MatchLabels *PoolSelector `json:"matchLabels,omitempty"`
 
 	// delayUpgrade lets the machines of the pools follow later than the rest of the cluster: the pools are paused until
 	// then. The pool of the masters cannot be delayed.
@@ -34,16 +34,15 @@ type MachineConfigPoolConfig struct {
 //
 // +kubebuilder:validation:XValidation:rule="!(has(self.delayMin) && has(self.startAfter))",message="delayMin and startAfter are two spellings of one setting; set one of them"
 // +kubebuilder:validation:XValidation:rule="!(has(self.delayMax) && has(self.startBefore))",message="delayMax and startBefore are two spellings of one setting; set one of them"
-// +kubebuilder:validation:XValidation:rule="has(self.delayMin) || has(self.startAfter)",message="delayMin is required"
-// +kubebuilder:validation:XValidation:rule="duration(has(self.delayMax) ? self.delayMax : has(self.startBefore) ? self.startBefore : '8761h') > duration(has(self.delayMin) ? self.delayMin : has(self.startAfter) ? self.startAfter : '0s')",message="delayMax must be longer than delayMin"
+// +kubebuilder:validation:XValidation:rule="duration(has(self.delayMax) ? self.delayMax : has(self.startBefore) ? self.startBefore : '0s') == duration('0s') || duration(has(self.delayMax) ? self.delayMax : has(self.startBefore) ? self.startBefore : '0s') > duration(has(self.delayMin) ? self.delayMin : has(self.startAfter) ? self.startAfter : '0s')",message="delayMax must be longer than delayMin"
 type DelayUpgrade struct {
 	// delayMin is how long after startAfter of the job the pools are released at the earliest. They are not before the
-	// control plane, the pools without a delay and the health of the cluster have been seen to.
+	// control plane, the pools without a delay and the health of the cluster have been seen to. Absent or 0: at once.
 	// +optional
 	DelayMin *Duration `json:"delayMin,omitempty"`
 
 	// delayMax is how long after startAfter of the job, or after it was resumed, the job fails if a pool could not be
-	// released. Absent: as long as the job may take.
+	// released. Absent or 0: as long as the job may take.
 	// +optional
 	DelayMax *Duration `json:"delayMax,omitempty"`
 

@@ -66,6 +66,7 @@ func TestForceDrainSeesADrainThatIsGivenUp(t *testing.T) {
 	w.passes(7 * time.Minute)
 	w.drain("worker-1", "uncordon-a1")
 	w.drain("worker-1", drainA)
+	w.drain("worker-1", drainA, func(n *corev1.Node) { n.Labels["zone"] = "a" })
 	w.pass()
 	if got := w.status().LastObservedNodeDrain; len(got) != 1 || !got[0].ObservedTime.Time.Equal(first.Add(7*time.Minute)) {
 		t.Errorf("observed %+v, want the second time", got)

@@ -44,6 +44,8 @@ type UpgradeConfigReconciler struct {
 	Upgraders *upgrader.Registry
 	Clock     clock.PassiveClock
 	Events    events.EventRecorder
+	// Namespace that the operator watches; empty for all.
+	Namespace string
 
 	retry     *retrier
 	freshness *freshness
@@ -298,13 +300,17 @@ func (r *UpgradeConfigReconciler) SetupWithManager(mgr ctrl.Manager) error {
 		configs := &v1beta1.UpgradeConfigList{}
 		return requestsFor(ctx, r.Client, configs, o.GetNamespace(), func() []client.Object { return pointers(configs.Items) })
 	})
+	everywhere := handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []ctrl.Request {
+		configs := &v1beta1.UpgradeConfigList{}
+		return requestsFor(ctx, r.Client, configs, "", func() []client.Object { return pointers(configs.Items) })
+	})
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("upgradeconfig").
 		For(&v1beta1.UpgradeConfig{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}))).
 		Owns(&v1beta1.UpgradeJob{}, builder.WithPredicates(phaseChanged)).
 		Watches(&v1beta1.UpgradeSuspensionWindow{}, everyConfig, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&configv1.ClusterVersion{}, everyConfig, builder.WithPredicates(availableUpdatesChanged)).
-		Watches(&v1beta1.UpgradeJob{}, everyConfig, builder.WithPredicates(poolsLeft)).
-		Watches(&mcfgv1.MachineConfigPool{}, everyConfig, builder.WithPredicates(poolSettingsChanged)).
+		Watches(&v1beta1.UpgradeJob{}, everywhere, builder.WithPredicates(poolsLeft)).
+		Watches(&mcfgv1.MachineConfigPool{}, everywhere, builder.WithPredicates(poolSettingsChanged)).
 		Complete(r)
 }

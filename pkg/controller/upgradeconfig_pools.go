@@ -23,8 +23,8 @@ import (
 	"github.com/appuio/managed-upgrade-operator/pkg/pools"
 )
 
-// tellPausedPools records the pools that jobs of the config's namespace which are over have left paused. Each config of the
-// namespace tells: the next job of any of them releases the pools, and a job that left one may be gone.
+// tellPausedPools records the pools that jobs which are over have left paused. Every config tells: the next job of any of
+// them releases the pools, and a job that left one, or its config, may be gone.
 func (r *UpgradeConfigReconciler) tellPausedPools(ctx context.Context, config *v1beta1.UpgradeConfig, all []mcfgv1.MachineConfigPool) error {
 	since := map[string]v1beta1.PausedMachineConfigPool{}
 	for _, p := range config.Status.PausedMachineConfigPools {
@@ -34,7 +34,7 @@ func (r *UpgradeConfigReconciler) tellPausedPools(ctx context.Context, config *v
 	var words []string
 	for i := range all {
 		namespace, name, isJob := strings.Cut(pools.Holder(&all[i]), "/")
-		if !isJob || namespace != config.Namespace || len(left) == v1beta1.MaxPoolStatuses {
+		if !isJob || !r.watches(namespace) || len(left) == v1beta1.MaxPoolStatuses {
 			continue
 		}
 		isLeft, err := r.leftPaused(ctx, client.ObjectKey{Namespace: namespace, Name: name})
@@ -43,6 +43,9 @@ func (r *UpgradeConfigReconciler) tellPausedPools(ctx context.Context, config *v
 		}
 		if !isLeft {
 			continue
+		}
+		if namespace != config.Namespace {
+			name = pools.Holder(&all[i])
 		}
 		paused := v1beta1.PausedMachineConfigPool{Name: all[i].Name, Job: name, Since: metav1.NewTime(r.Clock.Now())}
 		if known, ok := since[paused.Name+" "+name]; ok {
@@ -60,6 +63,11 @@ func (r *UpgradeConfigReconciler) tellPausedPools(ctx context.Context, config *v
 		"Pools were left paused: %s. Their machines do not follow, and get no new certificates, until the next job that gets through the control plane releases them.",
 		strings.Join(words, ", "))))
 	return nil
+}
+
+// watches tells whether jobs of the namespace are known.
+func (r *UpgradeConfigReconciler) watches(namespace string) bool {
+	return r.Namespace == "" || r.Namespace == namespace
 }
 
 // leftPaused tells whether a job in whose name a pool is paused is over, and has given back what it does not keep.

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
+	"github.com/appuio/managed-upgrade-operator/pkg/notify"
 	"github.com/appuio/managed-upgrade-operator/pkg/pools"
 	"github.com/appuio/managed-upgrade-operator/pkg/steps"
 	"github.com/appuio/managed-upgrade-operator/pkg/upgrader"
@@ -99,13 +100,18 @@ func (r *UpgradeJobReconciler) finally(ctx context.Context, job *v1beta1.Upgrade
 
 // tellWhatIsHeld records and publishes what the job keeps after its end: pools that stay paused.
 func (r *UpgradeJobReconciler) tellWhatIsHeld(ctx context.Context, before, job *v1beta1.UpgradeJob) error {
+	c := meta.FindStatusCondition(job.Status.Conditions, v1beta1.ConditionMachineConfigPoolsPaused)
+	told := meta.FindStatusCondition(before.Status.Conditions, v1beta1.ConditionMachineConfigPoolsPaused)
+	news := c != nil && c.Status == metav1.ConditionTrue && (told == nil || told.Reason != c.Reason)
+	if news {
+		notify.Append(job, v1beta1.Notice{Type: v1beta1.NotificationStepFailed, Condition: c.Type, Reason: c.Reason, Message: c.Message}, r.Clock.Now())
+	}
 	wrote, err := writeStatus(ctx, r.Client, before, job, upgradeJobStatus)
 	if !wrote || client.IgnoreNotFound(err) != nil {
 		return client.IgnoreNotFound(err)
 	}
 	r.freshness.wrote(job)
-	c := meta.FindStatusCondition(job.Status.Conditions, v1beta1.ConditionMachineConfigPoolsPaused)
-	if c != nil && c.Status == metav1.ConditionTrue {
+	if news {
 		log.FromContext(ctx).Info("Pools stay paused", "reason", c.Reason, "message", c.Message)
 		r.Events.Eventf(job, nil, corev1.EventTypeWarning, c.Reason, c.Type, "%s", v1beta1.Truncate(c.Message, maxNote))
 	}

@@ -60,6 +60,9 @@ func (p *pass) end(ctx context.Context) (time.Duration, error) {
 	}
 	patience, hooksErr := p.outcomeHooks(ctx)
 	wait, err := p.release(ctx, p.job, p.version, hooksErr != nil || patience > 0)
+	if wait == 0 && err == nil { // it has been released from what it held, but for what it keeps
+		err = p.forgetReleasedPools(ctx, p.job)
+	}
 	return soonest(wait, patience), errors.Join(err, hooksErr)
 }
 

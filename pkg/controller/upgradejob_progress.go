@@ -80,7 +80,7 @@ func (p *progress) forget(job *v1beta1.UpgradeJob) {
 // somebody may be mending it, and looks whether it helps; and a drain that hangs wants somebody's attention.
 func turned(before, after *v1beta1.UpgradeJobStatus) bool {
 	return (unhealthy(after) && !sameBlockers(before.Blockers, after.Blockers)) ||
-		!sameBlockers(needAttention(before.Blockers), needAttention(after.Blockers)) ||
+		newAttention(before.Blockers, after.Blockers) ||
 		before.Phase != after.Phase ||
 		before.ObservedGeneration != after.ObservedGeneration ||
 		len(before.ResumedRequests) != len(after.ResumedRequests) ||
@@ -92,9 +92,11 @@ func turned(before, after *v1beta1.UpgradeJobStatus) bool {
 		})
 }
 
-// needAttention returns the blockers that do not go by themselves.
-func needAttention(blockers []v1beta1.Blocker) []v1beta1.Blocker {
-	return slices.DeleteFunc(slices.Clone(blockers), func(b v1beta1.Blocker) bool { return !steps.NeedsAttention(b) })
+// newAttention tells whether there is a new blocker that does not go by itself. That one has gone is progress.
+func newAttention(before, after []v1beta1.Blocker) bool {
+	return slices.ContainsFunc(after, func(b v1beta1.Blocker) bool {
+		return steps.NeedsAttention(b) && !slices.ContainsFunc(before, func(a v1beta1.Blocker) bool { return sameBlocker(a, b) })
+	})
 }
 
 // unhealthy tells whether the job waits for a healthy cluster, or would.
@@ -105,5 +107,7 @@ func unhealthy(status *v1beta1.UpgradeJobStatus) bool {
 }
 
 func sameBlockers(before, after []v1beta1.Blocker) bool {
-	return slices.EqualFunc(before, after, func(a, b v1beta1.Blocker) bool { return a.Code == b.Code && a.Object == b.Object })
+	return slices.EqualFunc(before, after, sameBlocker)
 }
+
+func sameBlocker(a, b v1beta1.Blocker) bool { return a.Code == b.Code && a.Object == b.Object }

@@ -100,7 +100,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
 		WithTypeConverters(openShiftConverter(), managedfields.NewDeducedTypeConverter()).
 		WithStatusSubresource(&v1beta1.ClusterVersion{}, &v1beta1.UpgradeConfig{}, &v1beta1.UpgradeJob{}, &v1beta1.UpgradeJobHook{},
-			&v1beta1.UpgradeSuspensionWindow{}, &configv1.ClusterVersion{})
+			&v1beta1.UpgradeSuspensionWindow{}, &configv1.ClusterVersion{}, &mcfgv1.MachineConfigPool{})
 	for _, index := range indexes.found {
 		builder = builder.WithIndex(index.object, index.field, index.extract)
 	}

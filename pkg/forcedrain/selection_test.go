@@ -7,6 +7,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -57,7 +58,11 @@ func TestPodJQSelector(t *testing.T) {
 		{"an endless error", `error("x" * 100000)`, false, "..."},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
+			began := time.Now()
 			got, err := newSelection(t, v1beta1.NodeForceDrainSpec{PodJQSelector: tc.expression}).Evaluate().Selects(t.Context(), batch)
+			if took := time.Since(began); took > 4*time.Second { // a machine may be slow
+				t.Errorf("it took %s", took)
+			}
 			if got != tc.want {
 				t.Errorf("selected: %t, want %t", got, tc.want)
 			}

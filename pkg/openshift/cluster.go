@@ -35,7 +35,8 @@ type Cluster struct {
 	client client.Client
 	live   client.Reader
 
-	clock nodeClock
+	clock   nodeClock
+	written writtenPools
 
 	// What cannot be watched, or costs too much to be.
 	nodes              poll.Question[[]NodeFacts]
@@ -80,8 +81,11 @@ func (c *Cluster) Operators(ctx context.Context) ([]configv1.ClusterOperator, er
 }
 
 // Pools returns every MachineConfigPool, in order of name.
+// What this process has written of them counts, also if the cache has not seen it yet.
 func (c *Cluster) Pools(ctx context.Context) ([]mcfgv1.MachineConfigPool, error) {
-	return listPools(ctx, c.client, client.UnsafeDisableDeepCopy)
+	pools, err := listPools(ctx, c.client, client.UnsafeDisableDeepCopy)
+	c.written.overlay(pools)
+	return pools, err
 }
 
 // LivePools returns every MachineConfigPool as the API server has it now, in order of name. It costs a request.
@@ -157,6 +161,7 @@ func (c *Cluster) patchPool(ctx context.Context, pool *mcfgv1.MachineConfigPool,
 	if err := c.client.Patch(ctx, written, client.RawPatch(types.MergePatchType, data)); err != nil {
 		return nil, fmt.Errorf("patch MachineConfigPool/%s: %w", pool.Name, err)
 	}
+	c.written.wrote(written)
 	return written, nil
 }
 

@@ -224,7 +224,7 @@ func addReconcilers(ctx context.Context, mgr ctrl.Manager, watcher *monitoring.C
 	}
 	for name, reconciler := range map[string]interface{ SetupWithManager(ctrl.Manager) error }{
 		"UpgradeConfig": &controller.UpgradeConfigReconciler{
-			Client: mgr.GetClient(), Cluster: cluster, Upgraders: o.Upgraders, Clock: o.Clock, Events: recorder,
+			Client: mgr.GetClient(), Cluster: cluster, Upgraders: o.Upgraders, Clock: o.Clock, Events: recorder, Namespace: o.Namespace,
 		},
 		"UpgradeJob": jobs,
 		"notifications": &controller.NotificationReconciler{

@@ -42,7 +42,7 @@ func (p *process) roll(name string) {
 			p.t.Errorf("the machines of pool %s reboot at %s, before their time", name, p.now)
 		}
 		p.editPool(name, openshifttest.PoolTowards(target, 1))
-	default:
+	case rolled.Status.Configuration.Name != rolled.Spec.Configuration.Name:
 		p.editPool(name, openshifttest.PoolAt(target))
 	}
 }

@@ -12,22 +12,29 @@ import (
 	"time"
 
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
+	"github.com/appuio/managed-upgrade-operator/pkg/healthcheck"
 	"github.com/appuio/managed-upgrade-operator/pkg/openshift"
+	"github.com/appuio/managed-upgrade-operator/pkg/pools"
 )
 
 // ConditionDelayedPoolsUpgraded is the condition of DelayedPoolsUpgraded.
 const ConditionDelayedPoolsUpgraded = "DelayedPoolsUpgraded"
 
-// DelayedPoolsUpgraded releases each delayed pool at its time, once its hooks of MachineConfigPoolUnpause have finished, and waits
-// until every machine of these pools runs the configuration of the release. While all that is left is to wait for the
-// time of a pool, the job is paused.
-func DelayedPoolsUpgraded() Step { return delayedPoolsUpgraded{} }
+// DelayedPoolsUpgraded releases each delayed pool at its time, once the cluster is healthy, hours after the control plane was upgraded, and the pool's
+// hooks of MachineConfigPoolUnpause have finished, and waits until every machine of these pools runs the configuration of the
+// release. While all that is left is to wait for the time of a pool, the job is paused.
+func DelayedPoolsUpgraded(checks ...healthcheck.Check) Step {
+	return delayedPoolsUpgraded{clusterHealthy{
+		checks: checks,
+		config: func(c *v1beta1.UpgradeJobConfig) v1beta1.HealthChecks { return c.PostUpgradeHealthChecks },
+	}}
+}
 
-type delayedPoolsUpgraded struct{}
+type delayedPoolsUpgraded struct{ health clusterHealthy }
 
 func (delayedPoolsUpgraded) Condition() string { return ConditionDelayedPoolsUpgraded }
 
-func (delayedPoolsUpgraded) Run(ctx context.Context, u *Upgrade) (Verdict, error) {
+func (s delayedPoolsUpgraded) Run(ctx context.Context, u *Upgrade) (Verdict, error) {
 	delayed, err := poolsToUpgrade(ctx, u, true)
 	if err != nil {
 		return Verdict{}, err
@@ -35,7 +42,7 @@ func (delayedPoolsUpgraded) Run(ctx context.Context, u *Upgrade) (Verdict, error
 	slices.SortFunc(delayed, func(a, b judgedPool) int {
 		return cmp.Or(cmp.Compare(a.rule.DelayMin, b.rule.DelayMin), cmp.Compare(a.pool.Name, b.pool.Name))
 	})
-	d := &delays{upgrade: u}
+	d := &delays{upgrade: u, health: s.health}
 	for _, p := range delayed {
 		if err := d.see(ctx, p); err != nil {
 			return Verdict{}, err
@@ -51,8 +58,11 @@ func (delayedPoolsUpgraded) Run(ctx context.Context, u *Upgrade) (Verdict, error
 type delays struct {
 	releases
 	upgrade *Upgrade
-	waiting []judgedPool // for their time
-	open    []judgedPool // not upgraded, and not waiting for their time
+	health  clusterHealthy
+	report  *healthcheck.Report // once it is needed
+	waiting []judgedPool        // for their time
+	open    []judgedPool        // not upgraded, and not waiting for their time
+	left    []string            // not upgraded, and not waited for
 	after   time.Duration
 }
 
@@ -67,16 +77,37 @@ func (d *delays) see(ctx context.Context, p judgedPool) error {
 	case held && left > 0:
 		d.waiting = append(d.waiting, p)
 		d.after = soonest(d.after, left)
+		if pools.Holder(p.pool) != u.Job.LockKey() { // one that a job left paused is this one's to answer for now
+			_, err = u.Cluster.PausePool(ctx, p.pool, u.Job.LockKey())
+		}
+		return err
+	case held && !d.healthy(ctx):
+		p.Message = "its time has come, and a healthy cluster is waited for"
+		p.hooked = true
+		d.open = append(d.open, p)
 	case held:
 		d.open = append(d.open, d.release(ctx, u, p, "DelayReached",
 			fmt.Sprintf("The delay of pool %s is over; it is about to be released.", p.pool.Name)))
 	case owned: // somebody has unpaused it
 		d.write(ctx, u, p)
 		d.open = append(d.open, p)
-	case p.State != openshift.PoolUpdated && (!p.pool.Spec.Paused || u.hasTarget()): // nothing that somebody else paused is waited for without need
+	case p.State != openshift.PoolUpdated && p.pool.Spec.Paused && !u.hasTarget(): // without a release it is not this job's business
+		d.left = append(d.left, p.pool.Name)
+	case p.State != openshift.PoolUpdated:
 		d.open = append(d.open, p)
 	}
 	return nil
+}
+
+// healthy tells whether the cluster is fit for more machines to go down. It is asked when a pool is due, as the health steps are.
+func (d *delays) healthy(ctx context.Context) bool {
+	if d.report == nil {
+		interval := d.health.config(&d.upgrade.Job.Spec.Config).Interval.Or(v1beta1.DefaultHealthCheckInterval)
+		report := d.health.look(ctx, d.upgrade, min(interval, decisiveAge), healthcheck.Timeout)
+		d.report = &report
+		d.after = soonest(d.after, report.Recheck)
+	}
+	return len(d.report.Findings) == 0
 }
 
 func (d *delays) verdict(all int) Verdict {
@@ -84,7 +115,11 @@ func (d *delays) verdict(all int) Verdict {
 		if all == 0 {
 			return Done("No pool is delayed.")
 		}
-		return Done(fmt.Sprintf("All machines of %d delayed pools run the configuration of %s.", all, openshift.RunningVersion(d.upgrade.Version)))
+		message := fmt.Sprintf("All machines of %d delayed pools run the configuration of %s.", all-len(d.left), openshift.RunningVersion(d.upgrade.Version))
+		if len(d.left) > 0 {
+			message += fmt.Sprintf(" Paused by somebody else, and left alone: %s.", strings.Join(d.left, ", "))
+		}
+		return Done(message)
 	}
 	var parts []string
 	blockers := append(d.blockers(), poolBlockers(d.upgrade, d.open)...)
@@ -102,9 +137,11 @@ func (d *delays) verdict(all int) Verdict {
 	}
 	parts = append(parts, poolsSay(d.open))
 	message := fmt.Sprintf("%d of %d delayed pools are upgraded; %s.", all-len(d.open)-len(d.waiting), all, strings.Join(parts, "; "))
-	reason := v1beta1.ReasonMachineConfigPoolsUpdating
-	if len(d.running) > 0 {
-		reason = v1beta1.ReasonHooksRunning
+	reason := d.reason()
+	if d.report != nil && len(d.report.Findings) > 0 {
+		reason = v1beta1.ReasonUnhealthy
+		message += " " + unhealthy(*d.report)
+		blockers = append(blockersOf(d.report.Findings), blockers...)
 	}
 	return Wait(soonest(d.after, NodesWait), reason, message, blockers...)
 }

@@ -7,8 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
+	"time"
 
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -29,30 +29,46 @@ type machineConfigPoolsGivenBack struct{}
 func (machineConfigPoolsGivenBack) Condition() string { return ConditionMachineConfigPoolsPaused }
 
 func (s machineConfigPoolsGivenBack) Run(ctx context.Context, u *Upgrade) (Verdict, error) {
-	if !pools.MayPause(u.Job.Spec.Config) {
-		return s.nothingHeld(u), nil
+	if !pools.MayPause(u.Job.Spec.Config) && !meta.IsStatusConditionTrue(u.Job.Status.Conditions, ConditionMachineConfigPoolsPaused) {
+		return Done(""), nil
 	}
-	// A cache that lags behind would leave a pool paused that nobody knows of.
+	// Caches that lag behind would leave a pool paused that nobody knows of, or release one behind an update that has just begun.
+	live, err := u.Cluster.LiveVersion(ctx)
+	if err != nil {
+		return Verdict{}, err
+	}
+	u.Version = live
 	all, err := u.Cluster.LivePools(ctx)
 	if err != nil {
 		return Verdict{}, err
 	}
-	if s.keeps(u) {
+	switch keeps, open := s.keeps(u); {
+	case open:
+		return Wait(time.Second, v1beta1.ReasonControlPlaneUpdating, "The desired update is not taken back yet."), nil
+	case keeps:
 		return s.keep(ctx, u, all)
+	default:
+		return s.release(ctx, u, all)
 	}
-	return s.release(ctx, u, all)
 }
 
-// keeps tells whether the pools stay paused.
-func (machineConfigPoolsGivenBack) keeps(u *Upgrade) bool {
+// keeps tells whether the pools stay paused: whether the cluster has ever begun with the release, wherever it is by now. That is
+// open while the release is still asked for.
+func (machineConfigPoolsGivenBack) keeps(u *Upgrade) (keeps, open bool) {
 	if phase := u.Job.Status.Phase; phase == v1beta1.PhaseSucceeded || phase == v1beta1.PhaseSkipped {
-		return false
+		return false, false
 	}
 	target, ok := u.Target()
 	if !ok {
-		return u.Job.Status.Phase == v1beta1.PhaseFailed
+		return u.Job.Status.Phase == v1beta1.PhaseFailed, false
 	}
-	return openshift.Accepted(u.Version, target)
+	for _, entry := range u.Version.Status.History {
+		if target.Matches(entry.Version, entry.Image) {
+			return true, false
+		}
+	}
+	mine := u.Version.Annotations[v1beta1.UpgradeJobAnnotation] == u.Job.LockKey() && u.Attempted(ConditionUpgradeCommenced)
+	return false, mine && openshift.Desires(u.Version, target)
 }
 
 func (s machineConfigPoolsGivenBack) release(ctx context.Context, u *Upgrade, all []mcfgv1.MachineConfigPool) (Verdict, error) {
@@ -84,17 +100,16 @@ func (s machineConfigPoolsGivenBack) keep(ctx context.Context, u *Upgrade, all [
 	if err != nil {
 		rules = &pools.Rules{} // a selector that is none selects nothing; the job has failed already, or told
 	}
-	onFailure, err := s.pauseMore(ctx, u, rules, all)
-	if err != nil {
+	if err := s.pauseMore(ctx, u, rules, all); err != nil {
 		return Verdict{}, err
 	}
-	var delayed []string
+	var delayed, onFailure []string
 	for i := range all {
 		switch {
 		case pools.Holder(&all[i]) != u.Job.LockKey():
 		case rules.For(&all[i]).Delayed():
 			delayed = append(delayed, all[i].Name)
-		default: // by an earlier attempt at this
+		default:
 			onFailure = append(onFailure, all[i].Name)
 		}
 	}
@@ -106,31 +121,25 @@ func (s machineConfigPoolsGivenBack) keep(ctx context.Context, u *Upgrade, all [
 		message = fmt.Sprintf("Left paused: %s. ", strings.Join(delayed, ", "))
 	}
 	if len(onFailure) > 0 {
-		slices.Sort(onFailure)
 		reason = v1beta1.ReasonPausedOnFailure
 		message += fmt.Sprintf("Paused because the job failed: %s. ", strings.Join(onFailure, ", "))
 	}
 	return Holding(true, 0, reason, message+"The next job that gets through the control plane releases them."), nil
 }
 
-// pauseMore pauses the pools that are to be paused on failure, and returns their names. It does so only while the job has
-// the lock: once it is released somebody may have released the pools too.
-func (machineConfigPoolsGivenBack) pauseMore(ctx context.Context, u *Upgrade, rules *pools.Rules, all []mcfgv1.MachineConfigPool) ([]string, error) {
-	if u.Job.Status.Phase != v1beta1.PhaseFailed || !rules.PausesOnFailure() {
-		return nil, nil
+// pauseMore pauses the pools that are to be paused on failure. It does so only while the job has the lock: once it is released
+// somebody may have released the pools too.
+func (machineConfigPoolsGivenBack) pauseMore(ctx context.Context, u *Upgrade, rules *pools.Rules, all []mcfgv1.MachineConfigPool) error {
+	locked := u.Version.Annotations[v1beta1.UpgradeJobAnnotation] == u.Job.LockKey()
+	if u.Job.Status.Phase != v1beta1.PhaseFailed || !rules.PausesOnFailure() || !locked {
+		return nil
 	}
-	live, err := u.Cluster.LiveVersion(ctx)
-	if err != nil || live.Annotations[v1beta1.UpgradeJobAnnotation] != u.Job.LockKey() {
-		return nil, err
-	}
-	u.Version = live
 	judged, err := judgePools(ctx, u.Cluster, all, comingTo(u))
 	if err != nil {
-		return nil, err
+		return err
 	}
-	var paused []string
 	var errs []error
-	for _, p := range judged {
+	for i, p := range judged {
 		if p.State == openshift.PoolUpdated || p.pool.Spec.Paused || !rules.PausedOnFailure(p.pool) {
 			continue
 		}
@@ -140,7 +149,7 @@ func (machineConfigPoolsGivenBack) pauseMore(ctx context.Context, u *Upgrade, ru
 			continue
 		}
 		u.machines.wrote(written)
-		paused = append(paused, p.pool.Name)
+		all[i] = *written
 	}
-	return paused, errors.Join(errs...)
+	return errors.Join(errs...)
 }

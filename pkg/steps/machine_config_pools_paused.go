@@ -60,7 +60,7 @@ type pausing struct {
 	held    []string     // paused, and until when
 	foreign []string     // paused by somebody else
 	expired []string
-	managed bool          // there are delayed pools
+	free    []string      // not paused any more, or too late to be
 	after   time.Duration // to the next expiry
 }
 
@@ -73,16 +73,19 @@ func (p *pausing) judge(ctx context.Context, pool *mcfgv1.MachineConfigPool, rul
 	held := owned && pool.Spec.Paused
 	if held {
 		p.hold(pool, rule)
+		if pools.Holder(pool) != u.Job.LockKey() && u.Commenced() { // from now on it is this one's to answer for
+			p.due = append(p.due, judgedPool{pool: pool, rule: rule})
+		}
 	}
 	if !rule.Delayed() {
 		return nil
 	}
-	p.managed = true
 	switch progress := openshift.PoolAtRest(pool); {
 	case held:
 	case pool.Spec.Paused:
 		p.foreign = append(p.foreign, pool.Name)
 	case u.Commenced(), !u.Now.Before(rule.UnpauseAfter(u.Job)):
+		p.free = append(p.free, pool.Name)
 	case progress.State == openshift.PoolUpdating:
 		p.busy = append(p.busy, judgedPool{PoolProgress: progress, pool: pool, rule: rule})
 	default:
@@ -141,7 +144,9 @@ func (p *pausing) pause(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("pause pool: %w", err)
 		}
-		p.hold(written, due.rule)
+		if pools.Holder(due.pool) == "" {
+			p.hold(written, due.rule)
+		}
 	}
 	return nil
 }
@@ -152,8 +157,8 @@ func (p *pausing) state() Verdict {
 	switch {
 	case len(p.held) > 0:
 		message, reason = "Paused: "+strings.Join(p.held, ", ")+".", v1beta1.ReasonDelaySet
-	case p.managed && len(p.foreign) == 0:
-		message, reason = "No pool is paused by the job any more.", v1beta1.ReasonReleased
+	case len(p.free) > 0:
+		message, reason = fmt.Sprintf("Free to follow the control plane: %s.", strings.Join(p.free, ", ")), v1beta1.ReasonReleased
 	}
 	if len(p.foreign) > 0 {
 		message += fmt.Sprintf(" Paused by somebody else, and left alone: %s.", strings.Join(p.foreign, ", "))

@@ -56,7 +56,7 @@ func (machineConfigPoolsUpgraded) Run(ctx context.Context, u *Upgrade) (Verdict,
 	case len(open) > 0:
 		message := fmt.Sprintf("%d of %d pools are updated; %s.", len(all)-len(open), len(all), poolsSay(open))
 		blockers := append(r.blockers(), poolBlockers(u, open)...)
-		return Wait(NodesWait, v1beta1.ReasonMachineConfigPoolsUpdating, message, blockers...), nil
+		return Wait(NodesWait, r.reason(), message, blockers...), nil
 	case !u.hasTarget():
 		return Done(nothingToUpgrade(u)), nil
 	default:

@@ -25,8 +25,8 @@ const (
 	// drainPatience is how long a node may drain before anybody asks what holds it up: most drains are over by then, or
 	// wait for pods that are ending.
 	drainPatience = 2 * time.Second
-	// maxNodesLookedInto is how many nodes are looked into at once, those first that are longest where they are: each
-	// costs requests, and who mends one after the other sees the next ones too.
+	// maxNodesLookedInto is how many draining nodes, and how many others, are looked into at once, those first that are
+	// longest where they are: each costs requests, and who mends one after the other sees the next ones too.
 	maxNodesLookedInto = 8
 	// maxNodeMessageLength bounds what is told of one node, in bytes.
 	maxNodeMessageLength = 512
@@ -48,6 +48,9 @@ func (m *machines) correct(status *v1beta1.UpgradeJobStatus) {
 		for i := range status.Pools {
 			if status.Pools[i].Name == pool.Name {
 				status.Pools[i].Paused, status.Pools[i].PausedBy = pool.Spec.Paused, pools.Holder(pool)
+				if !pool.Spec.Paused && status.Pools[i].State == v1beta1.PoolStatePaused {
+					status.Pools[i].State = v1beta1.PoolStateUpdating
+				}
 			}
 		}
 	}
@@ -120,9 +123,18 @@ func seeNodes(ctx context.Context, u *Upgrade, all []mcfgv1.MachineConfigPool) (
 	slices.SortFunc(m.nodes, func(a, b nodeInWork) int {
 		return cmp.Or(a.since.Compare(b.since), cmp.Compare(a.name, b.name))
 	})
-	for i := range m.nodes[:min(len(m.nodes), maxNodesLookedInto)] {
+	draining, others := 0, 0
+	for i := range m.nodes {
 		n := &m.nodes[i]
-		if left := n.since.Add(drainPatience).Sub(u.Now); left > 0 && n.progress.Phase == v1beta1.NodePhaseDraining {
+		_, drains := openshift.PendingDrain(byName[n.name])
+		kind := &others
+		if drains {
+			kind = &draining
+		}
+		if *kind++; *kind > maxNodesLookedInto {
+			continue
+		}
+		if left := n.since.Add(drainPatience).Sub(u.Now); left > 0 && drains {
 			m.after = soonest(m.after, left)
 			continue
 		}
@@ -229,7 +241,7 @@ func (m *machines) blockers(of map[string]bool) (stuck, moving []v1beta1.Blocker
 		for _, h := range n.held {
 			stuck = append(stuck, v1beta1.Blocker{
 				Code: blockerDrainBlocked, Object: "Pod/" + h.Namespace + "/" + h.Name,
-				Message:    fmt.Sprintf("Node %s of pool %s cannot be drained: %s", n.name, n.pool, h),
+				Message:    fmt.Sprintf("Node %s of pool %s is draining and waits for %s", n.name, n.pool, h),
 				ClearsWhen: fmt.Sprintf("pod %s/%s has left node %s", h.Namespace, h.Name, n.name),
 			})
 		}

@@ -22,7 +22,7 @@ type judgedPool struct {
 	openshift.PoolProgress
 	pool *mcfgv1.MachineConfigPool
 	rule pools.Rule
-	// hooked is set while hooks hold the pool: they are named instead of it.
+	// hooked is set while hooks, or the cluster's health, hold the pool: they are named instead of it.
 	hooked bool
 }
 
@@ -132,6 +132,14 @@ func (r *releases) failure() (Verdict, bool, error) {
 	}
 	err := errors.Join(r.errs...)
 	return Verdict{}, err != nil, err
+}
+
+// reason is why pools are waited for.
+func (r *releases) reason() string {
+	if len(r.running) > 0 {
+		return v1beta1.ReasonHooksRunning
+	}
+	return v1beta1.ReasonMachineConfigPoolsUpdating
 }
 
 // blockers are the hooks that hold pools.

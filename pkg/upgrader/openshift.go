@@ -37,7 +37,7 @@ func (openShift) Steps() []steps.Step {
 		// What has to happen before users are told that all is well.
 		steps.Once(steps.CompletionHooksCompleted()),
 		// The machines that were held follow at their time, on to a release that has proved itself.
-		steps.DelayedPoolsUpgraded(),
+		steps.DelayedPoolsUpgraded(stateOfControlPlane()...),
 	}
 }
 
@@ -48,6 +48,16 @@ func stateOfCluster() []healthcheck.Check {
 		healthcheck.DegradedOperators(),
 		healthcheck.MachineConfigPools(),
 		healthcheck.Nodes(),
+		healthcheck.CriticalAlerts(),
+		healthcheck.CustomQueries(),
+	}
+}
+
+// stateOfControlPlane tells whether the cluster works but for the machines, of which some are on their way.
+func stateOfControlPlane() []healthcheck.Check {
+	return []healthcheck.Check{
+		healthcheck.ClusterVersionHealthy(),
+		healthcheck.DegradedOperators(),
 		healthcheck.CriticalAlerts(),
 		healthcheck.CustomQueries(),
 	}

@@ -35,7 +35,7 @@ const (
 	// nightPool is the pool whose machines follow later.
 	nightPool = "night"
 	// drainGrace is how long a node of it may drain in the demo: time to see what holds it up.
-	drainGrace = 6 * time.Second
+	drainGrace = 8 * time.Second
 	// podGrace is how long a pod of it may take to end in the demo, longer than the pod itself asks for.
 	podGrace = 3 * time.Second
 )
@@ -49,7 +49,7 @@ func (d *demo) fillNight(ctx context.Context, s sim.Scenario) error {
 	if err := d.env.ApplyFile(ctx, filepath.Join(environment.Root(), shopPath)); err != nil {
 		return err
 	}
-	d.say("demo", plain, fmt.Sprintf("applied %s: pod shop/cart-0 on night-0, which no budget lets go", shopPath))
+	d.say("demo", plain, fmt.Sprintf("applied %s: pod shop/cart-0 runs on night-0, and its PodDisruptionBudget never lets it go", shopPath))
 	if err := d.env.ApplyFile(ctx, filepath.Join(environment.Root(), forceDrainFolder, "cluster_role.yaml")); err != nil {
 		return err
 	}

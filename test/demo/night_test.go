@@ -54,7 +54,7 @@ func TestForceDrain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"nodeDrainGracePeriod: 6s instead of 15m0s", "podForceDeleteGracePeriod: 3s instead of 2m0s"}
+	want := []string{"nodeDrainGracePeriod: 8s instead of 15m0s", "podForceDeleteGracePeriod: 3s instead of 2m0s"}
 	if !slices.Equal(changes, want) {
 		t.Errorf("it says %q, want %q", changes, want)
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
 	"github.com/appuio/managed-upgrade-operator/pkg/pools"
@@ -70,10 +71,10 @@ func (r *reporter) forceDrain(drain *v1beta1.NodeForceDrain) {
 			continue
 		}
 		st := plain
-		if c.Type == v1beta1.ConditionReady && c.Status != "True" {
+		if c.Type == v1beta1.ConditionReady && c.Status != metav1.ConditionTrue {
 			st = bad
 		}
-		r.say("drain", st, fmt.Sprintf("%s %s", drain.Name, describe(c)))
+		r.say("drain", st, drain.Name+": "+describe(c))
 	}
 	for _, pod := range slices.Backward(drain.Status.LastDeletedPods) { // they are listed newest first
 		text := fmt.Sprintf("%s deleted pod %s/%s of %s", drain.Name, pod.Namespace, pod.Name, pod.NodeName)

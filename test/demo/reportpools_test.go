@@ -64,7 +64,7 @@ func TestReportDrainThatHangs(t *testing.T) {
 	}
 	drain := v1beta1.NodeForceDrain{ObjectMeta: metav1.ObjectMeta{Name: "night"}}
 	drain.Status.Conditions = []metav1.Condition{v1beta1.Ready(v1beta1.ReasonValid, "It can be used.")}
-	at(sight{drains: []v1beta1.NodeForceDrain{drain}}, "drain: night Ready: It can be used.")
+	at(sight{drains: []v1beta1.NodeForceDrain{drain}}, "drain: night: Ready: It can be used.")
 
 	job := newJob()
 	job.Status.Blockers = []v1beta1.Blocker{
@@ -83,5 +83,5 @@ func TestReportDrainThatHangs(t *testing.T) {
 	at(s, "drain: night deleted pod shop/cart-0 of night-0 again, with a grace period of one second", "drain: night deleted pod shop/cart-1 of night-0")
 
 	s.drains[0].Status.Conditions = []metav1.Condition{v1beta1.NotReady(v1beta1.ReasonForbidden, "It may not.")}
-	at(s, "drain: night Ready is False (Forbidden): It may not.")
+	at(s, "drain: night: Ready is False (Forbidden): It may not.")
 }

@@ -18,7 +18,7 @@ import (
 func (c *cluster) failsInTheControlPlane(changes ...func(*v1beta1.UpgradeJobConfig)) (*v1beta1.UpgradeConfig, *v1beta1.UpgradeJob) {
 	c.t.Helper()
 	config := create(c, aConfig(creatingAJobNow(), ofJobs(changes...), ofJobs(func(config *v1beta1.UpgradeJobConfig) {
-		config.UpgradeTimeout = duration(4 * time.Second)
+		config.UpgradeTimeout = duration(6 * time.Second)
 	})))
 	job := c.jobOf(config)
 	c.startNow(job)
@@ -32,7 +32,7 @@ func TestPoolsOfAFailedJobStayPausedUntilTheNextOneSucceeds(t *testing.T) {
 	c := newClusterFor(t, 2*patience, withFewNodes, withPool("night", 1), withPool("noon", 1), stuck("network"))
 	c.startOperator()
 	bystander := create(c, aConfig(func(config *v1beta1.UpgradeConfig) { config.Name = "bystander" }))
-	config, job := c.failsInTheControlPlane(withDelay("night", 2*time.Second, 0), withDelay("noon", 3*time.Second, 0))
+	config, job := c.failsInTheControlPlane(withDelay("night", 4*time.Second, 0), withDelay("noon", 5*time.Second, 0))
 	if err := check(job, leftPaused(v1beta1.ReasonLeftPaused, "night", "noon")); err != nil {
 		t.Error(err)
 	}
@@ -95,7 +95,7 @@ func (c *cluster) releasedAsCompleted(job *v1beta1.UpgradeJob, pool string) {
 func TestFailedJobSaysThatItsPoolsWereReleased(t *testing.T) {
 	c := newCluster(t, withFewNodes, withPool("night", 1), stuck("network"))
 	c.startOperator()
-	config, job := c.failsInTheControlPlane(withDelay("night", 2*time.Second, 0))
+	config, job := c.failsInTheControlPlane(withDelay("night", 4*time.Second, 0))
 	c.leftBehind(config, [2]string{"night", job.Name})
 	c.change(mended)
 	c.wait(create(c, aJob(named("next"), withoutVersion)), succeededFor(v1beta1.ReasonNothingToUpgrade), withoutFinalizers())
@@ -108,7 +108,7 @@ func TestFailedJobSaysThatItsPoolsWereReleased(t *testing.T) {
 func TestPoolsArePausedOnFailure(t *testing.T) {
 	c := newClusterFor(t, 2*patience, withFewNodes, withPool("night", 1), withPool("other", 1), stuck("network"))
 	c.startOperator()
-	config, job := c.failsInTheControlPlane(withDelay("night", 2*time.Second, 0), pausingOnFailure(map[string]string{roleOf("worker"): ""}))
+	config, job := c.failsInTheControlPlane(withDelay("night", 4*time.Second, 0), pausingOnFailure(map[string]string{roleOf("worker"): ""}))
 	if err := check(job, leftPaused(v1beta1.ReasonPausedOnFailure, "night", "worker")); err != nil {
 		t.Error(err)
 	}

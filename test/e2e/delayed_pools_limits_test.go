@@ -16,12 +16,12 @@ import (
 
 // The job fails at delayMax by itself: nothing happens in these clusters when it comes.
 func TestPoolThatCannotBeReleasedInItsTimeFailsTheJob(t *testing.T) {
-	const limit = 4 * time.Second
+	const limit = 6 * time.Second
 	t.Run("the control plane is not through", func(t *testing.T) {
 		c := newCluster(t, withFewNodes, withPool("night", 1), stuck("network"))
 		c.startOperator()
 		start := soon(0)
-		job := create(c, aJob(startingAt(start), delaying("night", time.Second, limit)))
+		job := create(c, aJob(startingAt(start), delaying("night", 4*time.Second, limit)))
 		c.wait(job, failedFor(v1beta1.ReasonUnpausingPoolsExpired), saying(v1beta1.ConditionFailed, "night"),
 			leftPaused(v1beta1.ReasonLeftPaused, "night"), withoutFinalizers())
 		c.promptly("the end of the job", c.when(job, inPhase(v1beta1.PhaseFailed)), start.Add(limit))
@@ -43,13 +43,13 @@ func TestPoolThatCannotBeReleasedInItsTimeFailsTheJob(t *testing.T) {
 		job := create(c, aJob(startingAt(start), configured(func(config *v1beta1.UpgradeJobConfig) {
 			config.MachineConfigPools = []v1beta1.MachineConfigPoolConfig{{
 				MatchLabels:  &v1beta1.PoolSelector{MatchLabels: map[string]string{roleOf("night"): ""}},
-				DelayUpgrade: &v1beta1.DelayUpgrade{StartAfter: duration(2 * time.Second), StartBefore: duration(limit + time.Second)},
+				DelayUpgrade: &v1beta1.DelayUpgrade{StartAfter: duration(4 * time.Second), StartBefore: duration(limit + 2*time.Second)},
 			}}
 		})))
 		pod := c.active(job, "backup", unpause)
 		c.wait(job, failedFor(v1beta1.ReasonUnpausingPoolsExpired), saying(v1beta1.ConditionFailed, "night", "backup"),
 			leftPaused(v1beta1.ReasonLeftPaused, "night"))
-		c.promptly("the end of the job", c.when(job, inPhase(v1beta1.PhaseFailed)), start.Add(limit+time.Second))
+		c.promptly("the end of the job", c.when(job, inPhase(v1beta1.PhaseFailed)), start.Add(limit+2*time.Second))
 		c.let(pod, sim.OutcomeSucceed)
 		c.wait(job, failedFor(v1beta1.ReasonUnpausingPoolsExpired), withoutFinalizers())
 		c.poolStays("night", heldBy(job))
@@ -60,7 +60,7 @@ func TestHookThatFailsKeepsAPoolPaused(t *testing.T) {
 	c := newCluster(t, withFewNodes, withPool("night", 1))
 	hook := create(c, aHook(at(unpause), aborting, failing(noTicket)))
 	c.startOperator()
-	job := create(c, aJob(delaying("night", time.Second, 0)))
+	job := create(c, aJob(delaying("night", 4*time.Second, 0)))
 	c.wait(job, failedFor(v1beta1.ReasonHookFailed), saying(v1beta1.ConditionFailed, "backup", noTicket),
 		waitingIn(steps.ConditionDelayedPoolsUpgraded, v1beta1.ReasonHookFailed), leftPaused(v1beta1.ReasonLeftPaused, "night"), withoutFinalizers())
 	c.poolStays("night", heldBy(job))

@@ -96,10 +96,10 @@ func (c *cluster) heardOnce(job *v1beta1.UpgradeJob, pool, reason string, due ti
 // entries select the pool; the first counts.
 func TestDelayThatIsOverEarlyDoesNotOvertakeTheControlPlane(t *testing.T) {
 	c := newCluster(t, withFewNodes, withPool("night", 1), func(s *sim.Scenario) {
-		s.Timings.Operators = map[string]sim.Duration{"network": sim.Duration(4 * time.Second)}
+		s.Timings.Operators = map[string]sim.Duration{"network": sim.Duration(5 * time.Second)}
 	})
 	c.startOperator()
-	job := create(c, aJob(delaying("night", 3*time.Second, 0), delaying("night", time.Hour, 0)))
+	job := create(c, aJob(delaying("night", 4*time.Second, 0), delaying("night", time.Hour, 0)))
 	c.wait(job, holding("night"), poolSaid("night", func(pool v1beta1.MachineConfigPoolStatus) error {
 		return mentions(pool.Message, "Entries 0, 1 of machineConfigPools", "the first")
 	}))
@@ -136,7 +136,7 @@ func TestPoolThatRollsIsPausedWhenItIsThrough(t *testing.T) {
 	c.offers("4.18.3")
 	c.fromNowOn()
 	c.startOperator()
-	job := create(c, aJob(to("4.18.3"), delaying("night", 4*time.Second, 0)))
+	job := create(c, aJob(to("4.18.3"), delaying("night", 6*time.Second, 0)))
 	c.wait(job, waitingIn(v1beta1.ConditionMachineConfigPoolsPaused, v1beta1.ReasonMachineConfigPoolsUpdating),
 		blockedBy("MachineConfigPoolUpdating", "MachineConfigPool/night"))
 	c.pool("night", free)
@@ -171,7 +171,7 @@ func TestHookThatHangsForAPoolHoldsNoOther(t *testing.T) {
 	c := newCluster(t, withFewNodes, withPool("first", 1), withPool("second", 1))
 	create(c, aHook(at(unpause), aborting, hanging))
 	c.startOperator()
-	job := create(c, aJob(delaying("first", time.Second, 0), delaying("second", 2*time.Second, 0)))
+	job := create(c, aJob(delaying("first", 4*time.Second, 0), delaying("second", 5*time.Second, 0)))
 	c.wait(job, ran("backup", unpause, v1beta1.HookRunActive, v1beta1.HookRunActive),
 		waitingIn(steps.ConditionDelayedPoolsUpgraded, v1beta1.ReasonHooksRunning), blockedBy(v1beta1.ReasonHookRunning, hookBackup, "backup"))
 	c.let(c.podFor(job, "second"), sim.OutcomeSucceed)
@@ -197,7 +197,7 @@ func TestHandsOfOthersAreRespected(t *testing.T) {
 	c := newCluster(t, withFewNodes, withPool("foreign", 1), withPool("night", 1), withPool("held", 1))
 	c.handPause("foreign", true)
 	c.startOperator()
-	job := create(c, aJob(delaying("foreign", 2*time.Second, 0), delaying("night", time.Hour, 0), delaying("held", 2*time.Second, 0)))
+	job := create(c, aJob(delaying("foreign", 4*time.Second, 0), delaying("night", time.Hour, 0), delaying("held", 4*time.Second, 0)))
 	c.wait(job, done(steps.ConditionUpgradeCommenced), holding("night", "held", "foreign"))
 	// Somebody does not want to wait for the night.
 	c.wait(job, done(steps.ConditionControlPlaneUpgraded))

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -197,22 +198,27 @@ func (c *cluster) drains(node string, drain *v1beta1.NodeForceDrain) (began, obs
 	return began, observed
 }
 
-// drainID is the drain that a node was asked for last.
-func (c *cluster) drainID(name string) string {
-	c.t.Helper()
-	host := node(name)
-	c.get(host)
-	return host.Annotations[desiredDrain]
+// begunDrain is a drain that a node was asked for, and when the journal saw that.
+type begunDrain struct {
+	id string
+	at time.Time
 }
 
-// cordoned expects that a node takes no pods, or does.
-func (c *cluster) cordoned(name string, want bool) error {
-	host := node(name)
-	c.get(host)
-	if host.Spec.Unschedulable != want {
-		return fmt.Errorf("node %s is cordoned: %t", name, host.Spec.Unschedulable)
+// drainsBegun returns the drains that a node was asked for, also those that were given up.
+func (c *cluster) drainsBegun(node string) []begunDrain {
+	var drains []begunDrain
+	asked := ""
+	for _, r := range past.nodesSince(c.began) {
+		if r.object.Name != node {
+			continue
+		}
+		if id := r.object.Annotations[desiredDrain]; id != asked {
+			if asked = id; strings.HasPrefix(id, "drain-") {
+				drains = append(drains, begunDrain{id, r.seen})
+			}
+		}
 	}
-	return nil
+	return drains
 }
 
 // deletionsOf returns the operator's deletions of a pod, in order.

@@ -4,6 +4,7 @@
 package e2e
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -112,14 +113,17 @@ func TestForceDrainCountsFromTheLastBeginningOfADrain(t *testing.T) {
 	drain := create(c, aForceDrain(grace))
 	c.startOperator()
 	job := create(c, aJob(attentive(allowing)))
-	first, _ := c.drains("worker-0", drain)
-	id := c.drainID("worker-0")
-	c.eventually("the drain is given up", func() error { return c.cordoned("worker-0", false) })
-	c.eventually("the drain is asked for again", func() error { return c.cordoned("worker-0", true) })
-	second, observed := c.drains("worker-0", drain)
-	if again := c.drainID("worker-0"); again != id || second.Sub(first) < given {
-		t.Fatalf("the second drain is %s, %s after the first, %s", again, second.Sub(first), id)
+	var drains []begunDrain
+	c.eventually("the drain is given up and asked for again", func() error {
+		if drains = c.drainsBegun("worker-0"); len(drains) != 2 {
+			return fmt.Errorf("the drains are %v", drains)
+		}
+		return nil
+	})
+	if first, second := drains[0], drains[1]; first.id != second.id || second.at.Sub(first.at) < given-inFlight {
+		t.Fatalf("the drains are %v, want the same one again, %s after the first", drains, given)
 	}
+	_, observed := c.drains("worker-0", drain)
 	c.gone(web)
 	c.deletedAt(web, observed.Add(grace))
 	c.wait(job, succeeded(), withoutFinalizers())

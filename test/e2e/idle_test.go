@@ -15,7 +15,7 @@ import (
 )
 
 // An operator that has nothing to do asks for nothing and writes nothing. It runs as it is shipped, with the election
-// of a leader, next to a config that is suspended, one whose time has not come, and a job that is done.
+// of a leader, next to a config that is suspended, one whose time has not come, a NodeForceDrain, and a job that is done.
 func TestIdleOperatorMakesNoRequests(t *testing.T) {
 	const quiet, idle = 3 * time.Second, time.Minute
 	c := newClusterFor(t, idle+patience)
@@ -27,6 +27,7 @@ func TestIdleOperatorMakesNoRequests(t *testing.T) {
 	notDue := create(c, aConfig(func(config *v1beta1.UpgradeConfig) { config.Name = "not-due" }))
 	create(c, aClusterVersion(onChannel("fast-4.18")))
 	create(c, aFreeze())
+	create(c, aForceDrain(time.Minute))
 	c.wait(create(c, aJob()), succeeded(), withoutFinalizers())
 	c.waitConfig(suspended, v1beta1.ConditionScheduling, metav1.ConditionFalse, v1beta1.ReasonSuspended)
 	c.waitConfig(notDue, v1beta1.ConditionScheduling, metav1.ConditionTrue, v1beta1.ReasonScheduled)
