@@ -110,7 +110,7 @@ func (p *drainPass) advance(ctx context.Context) (time.Time, error) {
 func (p *drainPass) ready(crowded, permitted bool) metav1.Condition {
 	if refused := values(p.memory.refused); len(refused) > 0 {
 		return v1beta1.NotReady(v1beta1.ReasonForbidden, fmt.Sprintf(
-			"What the API server does not permit is tried again every minute while the node drains: %s. The permission to delete pods is in deploy/rbac/force-drain; see docs/force-drain.md.", refused[0]))
+			"What the API server does not permit is tried again every minute while the node drains: %s. If it is the permission to delete pods that the operator lacks: that is in deploy/rbac/force-drain; see docs/force-drain.md.", refused[0]))
 	}
 	last := meta.FindStatusCondition(p.base.Status.Conditions, v1beta1.ConditionReady)
 	if last != nil && last.Reason == v1beta1.ReasonForbidden && last.ObservedGeneration == p.nfd.Generation && !permitted {

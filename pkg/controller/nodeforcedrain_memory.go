@@ -26,7 +26,8 @@ type drainMemory struct {
 	drains []forcedrain.Drain
 	// unrecorded are deletions that are not in the status yet, oldest first.
 	unrecorded []v1beta1.DeletedPod
-	// refused has what the API server did not permit, and failed how podJQSelector failed, by node, as of the last look at it.
+	// refused has what the API server did not permit, and failed how podJQSelector or a deletion failed, by node, as of the
+	// last look at it.
 	refused, failed map[string]string
 }
 
@@ -84,9 +85,18 @@ func recordDrains(status *v1beta1.NodeForceDrainStatus, drains []forcedrain.Drai
 			return o.NodeName == entry.NodeName && o.DrainID == entry.DrainID && o.ObservedTime.Equal(&entry.ObservedTime)
 		})
 	}
-	if news {
+	if news || !valid(status.LastObservedNodeDrain) {
 		status.LastObservedNodeDrain = observed
 	}
+}
+
+// valid tells whether the CRD accepts the list. One that another operator left here may be longer, and name a node twice.
+func valid(observed []v1beta1.ObservedNodeDrain) bool {
+	nodes := map[string]bool{}
+	for _, o := range observed {
+		nodes[o.NodeName] = true
+	}
+	return len(nodes) == len(observed) && len(observed) <= v1beta1.MaxObservedDrains
 }
 
 // recordDeletions puts deletions, oldest first, into the status.

@@ -84,13 +84,15 @@ func (p *drainPass) unlessRefused(node string, err error) error {
 	return nil
 }
 
-// pods reads the pods of a node that its drain waits for, in order of namespace and name. They come in one piece: there are
-// no more than a node can run, and only whole lists are answered by every API server from its memory, by an index.
+// pods reads the pods of a node that its drain waits for, in order of namespace and name. They come in one piece, from the
+// memory of the API server, which has them by node: to read them from etcd would mean to read all pods of the cluster. If it is
+// a moment behind, the UID keeps a deletion from hitting another pod, and one that is ending already goes on to.
 func (p *drainPass) pods(ctx context.Context, node string, evaluation *forcedrain.Evaluation) ([]forcedrain.Pod, error) {
 	list := &corev1.PodList{}
 	running := fields.AndSelectors(fields.OneTermEqualSelector("spec.nodeName", node),
 		fields.OneTermNotEqualSelector("status.phase", string(corev1.PodSucceeded)), fields.OneTermNotEqualSelector("status.phase", string(corev1.PodFailed)))
-	if err := p.Live.List(ctx, list, client.MatchingFieldsSelector{Selector: running}); err != nil {
+	fromMemory := &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: "0"}}
+	if err := p.Live.List(ctx, list, client.MatchingFieldsSelector{Selector: running}, fromMemory); err != nil {
 		return nil, fmt.Errorf("list the Pods of Node/%s: %w", node, err)
 	}
 	found := slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool { return !forcedrain.Concerns(&pod) })
@@ -186,6 +188,7 @@ func (p *drainPass) deleteAll(ctx context.Context, decision *forcedrain.Decision
 		case apierrors.IsForbidden(err):
 			decision.LookAt(d.Drain.Node, p.now.Add(forcedrain.LookInterval))
 		default:
+			p.memory.failed[d.Drain.Node] = fmt.Sprintf("A deletion failed, and is tried again: %v.", err)
 			decision.LookAt(d.Drain.Node, time.Time{})
 		}
 		errs = append(errs, p.unlessRefused(d.Drain.Node, err))

@@ -20,6 +20,7 @@ import (
 	"github.com/openshift/client-go/config/applyconfigurations"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -77,7 +78,7 @@ type world struct {
 var (
 	testScheme = sync.OnceValue(func() *runtime.Scheme {
 		scheme := runtime.NewScheme()
-		for _, add := range []func(*runtime.Scheme) error{batchv1.AddToScheme, corev1.AddToScheme, v1beta1.AddToScheme, configv1.Install, mcfgv1.Install} {
+		for _, add := range []func(*runtime.Scheme) error{batchv1.AddToScheme, corev1.AddToScheme, policyv1.AddToScheme, v1beta1.AddToScheme, configv1.Install, mcfgv1.Install} {
 			utilruntime.Must(add(scheme))
 		}
 		return scheme
@@ -101,6 +102,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 		WithTypeConverters(openShiftConverter(), managedfields.NewDeducedTypeConverter()).
 		WithStatusSubresource(&v1beta1.ClusterVersion{}, &v1beta1.UpgradeConfig{}, &v1beta1.UpgradeJob{}, &v1beta1.UpgradeJobHook{},
 			&v1beta1.UpgradeSuspensionWindow{}, &configv1.ClusterVersion{}, &mcfgv1.MachineConfigPool{})
+	builder = builder.WithIndex(&corev1.Pod{}, "spec.nodeName", func(o client.Object) []string { return []string{o.(*corev1.Pod).Spec.NodeName} })
 	for _, index := range indexes.found {
 		builder = builder.WithIndex(index.object, index.field, index.extract)
 	}

@@ -4,6 +4,7 @@
 package forcedrain
 
 import (
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -39,12 +40,16 @@ func NewPod(pod *corev1.Pod, selected bool) Pod {
 
 // Concerns tells whether a drain waits for the pod to go. It does not if the pod has finished, or belongs to its node:
 // one of a DaemonSet would come back, and one that the kubelet runs from a file is no more than shown by the API. They
-// are never deleted.
+// are never deleted, and nor are the guards of static pods: with their budgets OpenShift keeps a second master from going
+// down while an etcd member is.
 func Concerns(pod *corev1.Pod) bool {
 	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 		return false
 	}
 	if _, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
+		return false
+	}
+	if pod.Labels["app"] == "guard" && strings.HasPrefix(pod.Namespace, "openshift-") {
 		return false
 	}
 	owner := metav1.GetControllerOf(pod)

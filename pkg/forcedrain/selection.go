@@ -58,7 +58,7 @@ func NewSelection(spec *v1beta1.NodeForceDrainSpec) (*Selection, *Problem) {
 	if spec.PodJQSelector != "" {
 		var err error
 		if s.jq, err = compileJQ(spec.PodJQSelector); err != nil {
-			return nil, &Problem{v1beta1.ReasonInvalidJQ, fmt.Sprintf("spec.podJQSelector is no jq expression: %v", err)}
+			return nil, &Problem{v1beta1.ReasonInvalidJQ, fmt.Sprintf("spec.podJQSelector cannot be used: %v", err)}
 		}
 	}
 	return s, nil
@@ -70,7 +70,11 @@ func compileJQ(expression string) (*gojq.Code, error) {
 	if err != nil {
 		return nil, err
 	}
-	return gojq.Compile(query)
+	code, err := gojq.Compile(query)
+	if err != nil {
+		return nil, err
+	}
+	return code, checkBounds(query)
 }
 
 // SelectsNode tells whether a node of those labels is selected.
@@ -89,25 +93,28 @@ func (s *Selection) SelectsNamespace(namespaceLabels map[string]string) bool {
 // Evaluation applies podJQSelector to the pods of one pass. It must not be used from several goroutines.
 type Evaluation struct {
 	selection *Selection
-	timedOut  bool
+	tooSlow   int // pods for which it took too long
 }
+
+// maxTooSlow is how many pods podJQSelector may take too long for in a pass: after that nothing more is evaluated in it.
+const maxTooSlow = 20
 
 // Evaluate returns a new evaluation.
 func (s *Selection) Evaluate() *Evaluation { return &Evaluation{selection: s} }
 
 var (
 	errTooSlow      = fmt.Errorf("it takes longer than %s", jqTimeout)
-	errNotEvaluated = errors.New("not evaluated, because it takes too long for another pod")
+	errNotEvaluated = errors.New("not evaluated, because it takes too long for others")
 	errNoBoolean    = errors.New("its output is neither true nor false")
 )
 
 // Selects tells whether podJQSelector selects the pod: whether one of its outputs is true. An error tells why it
-// says neither yes nor no; after the first one that took too long nothing is evaluated any more.
+// says neither yes nor no. After too many that took too long nothing is evaluated any more.
 func (e *Evaluation) Selects(ctx context.Context, pod *corev1.Pod) (bool, error) {
 	switch {
 	case e.selection.jq == nil:
 		return true, nil
-	case e.timedOut:
+	case e.tooSlow >= maxTooSlow:
 		return false, errNotEvaluated
 	}
 	input, err := plain(pod)
@@ -118,7 +125,8 @@ func (e *Evaluation) Selects(ctx context.Context, pod *corev1.Pod) (bool, error)
 	defer cancel()
 	selected, err := run(limited, e.selection.jq, input)
 	if err != nil && limited.Err() != nil {
-		e.timedOut, err = true, errTooSlow
+		e.tooSlow++
+		err = errTooSlow
 	}
 	return selected, err
 }

@@ -102,9 +102,9 @@ func TestDelayedPoolsUpgraded(t *testing.T) {
 			blockers:  []string{infraPaused}, pools: []string{"infra paused by ns/other"},
 		},
 		{
-			reason: "that of a job that is over waits for its time", job: []jobOption{infra}, over: []string{"ns/other"}, after: time.Hour,
+			reason: "that of a job that is over waits for its time, and is this one's now", job: []jobOption{infra}, over: []string{"ns/other"}, after: time.Hour,
 			objects: []client.Object{behind("infra", byOther)},
-			outcome: steps.Running, paused: true, wake: time.Hour, condition: delayed + infraUntil + ".", blockers: []string{infraWaits}, pools: []string{"infra paused by ns/other"},
+			outcome: steps.Running, paused: true, wake: time.Hour, condition: delayed + infraUntil + ".", blockers: []string{infraWaits}, pools: []string{"infra paused by ns/job"},
 		},
 		{
 			reason: "a job without a version waits for the time of its pools too", job: []jobOption{infra, withoutVersion}, after: time.Hour, objects: []client.Object{behind("infra", byMe)},
@@ -117,7 +117,8 @@ func TestDelayedPoolsUpgraded(t *testing.T) {
 		},
 		{
 			reason: "but not for what somebody else has paused", job: []jobOption{infra, withoutVersion}, after: 3 * time.Hour, objects: []client.Object{behind("infra", byHand)},
-			outcome: steps.Completed, condition: "True Completed: All machines of 1 delayed pools run the configuration of 4.18.2.", pools: []string{"infra paused by hand"},
+			outcome: steps.Completed, pools: []string{"infra paused by hand"},
+			condition: "True Completed: All machines of 0 delayed pools run the configuration of 4.18.2. Paused by somebody else, and left alone: infra.",
 		},
 	} {
 		tc.version = []versionOption{desired, completed}

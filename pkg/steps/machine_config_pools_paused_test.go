@@ -27,7 +27,7 @@ func TestMachineConfigPoolsPaused(t *testing.T) {
 	byHand := openshifttest.PoolPaused()
 	const (
 		nothing  = "False NoManagedPools: The job pauses no pool."
-		released = "False Released: No pool is paused by the job any more."
+		released = "False Released: Free to follow the control plane: infra."
 		both     = "True DelaySet: Paused: gpu until 2026-11-25T01:00:00Z, infra until 2026-11-25T00:00:00Z."
 		one      = "True DelaySet: Paused: infra until 2026-11-25T00:00:00Z."
 		foreign  = " Paused by somebody else, and left alone: infra."
@@ -78,6 +78,12 @@ func TestMachineConfigPoolsPaused(t *testing.T) {
 		{
 			reason: "one that is not delayed", over: []string{"ns/other"}, objects: []client.Object{pool("infra", byOther)},
 			outcome: steps.Completed, condition: "True DelaySet: Paused: infra until the control plane is upgraded.", pools: []string{"infra paused by ns/other"},
+		},
+		{
+			reason: "once the upgrade has commenced they are this job's to answer for", job: []jobOption{infra, commenced}, over: []string{"ns/other"}, locked: true,
+			objects: []client.Object{pool("infra", byOther), pool("worker", byOther), pool("storage", openshifttest.PoolPausedBy("ns/third"))}, outcome: steps.Completed,
+			condition: "True DelaySet: Paused: infra until 2026-11-25T00:00:00Z, worker until the control plane is upgraded.",
+			pools:     []string{"infra paused by ns/job", "storage paused by ns/third", "worker paused by ns/job"},
 		},
 		{
 			reason: "one that is delayed, and that somebody has unpaused", job: []jobOption{infra}, over: []string{"ns/other"}, locked: true,
@@ -154,7 +160,7 @@ func TestPoolsThatRollArePausedAfterwards(t *testing.T) {
 		},
 		{
 			reason: "nor one whose upgrade this is", job: []jobOption{infra, commenced}, objects: []client.Object{rolling, pool("gpu")},
-			outcome: steps.Completed, condition: "False Released: No pool is paused by the job any more.", pools: untouched,
+			outcome: steps.Completed, condition: "False Released: Free to follow the control plane: infra.", pools: untouched,
 		},
 	} {
 		t.Run(tc.reason, func(t *testing.T) { tc.run(t, steps.MachineConfigPoolsPaused()) })
@@ -200,7 +206,7 @@ func TestPoolsThatCannotBeReleasedInTimeEndTheJob(t *testing.T) {
 		},
 		{
 			reason: "pools that are released do not expire", job: []jobOption{infra, gpu, commenced}, objects: []client.Object{pool("infra"), pool("gpu")}, after: 5 * time.Hour,
-			outcome: steps.Completed, condition: "False Released: No pool is paused by the job any more.", pools: []string{"gpu free", "infra free"},
+			outcome: steps.Completed, condition: "False Released: Free to follow the control plane: gpu, infra.", pools: []string{"gpu free", "infra free"},
 		},
 		{
 			reason: "nor do those of somebody else", job: []jobOption{infra, commenced}, objects: []client.Object{pool("infra", openshifttest.PoolPaused())}, after: 5 * time.Hour,

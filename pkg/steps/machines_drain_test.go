@@ -56,7 +56,7 @@ func TestWhatHoldsADrainUpIsToldSoon(t *testing.T) {
 		t.Errorf("blockers (-want +got):\n%s", diff)
 	}
 	b := w.job().Status.Blockers[0]
-	if !strings.HasPrefix(b.Message, "Node worker-1 of pool worker cannot be drained: "+cartIsHeld) || b.ClearsWhen != "pod shop/cart-0 has left node worker-1" || !b.Since.Time.Equal(w.now) {
+	if !strings.HasPrefix(b.Message, "Node worker-1 of pool worker is draining and waits for "+cartIsHeld) || b.ClearsWhen != "pod shop/cart-0 has left node worker-1" || !b.Since.Time.Equal(w.now) {
 		t.Errorf("got the blocker %+v", b)
 	}
 	if nodes := w.nodesNow(); !strings.HasPrefix(nodes[0], "worker-1 Draining 2 "+cartIsHeld) {

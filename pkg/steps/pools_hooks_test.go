@@ -174,7 +174,7 @@ func TestPoolsOfJobsThatAreOverAreReleased(t *testing.T) {
 		t.Errorf("the hook is told the reason %q", got)
 	}
 	w.expectCondition("MachineConfigPoolsUpgraded",
-		"False MachineConfigPoolsUpdating: 0 of 2 pools are updated; infra: its hooks are waited for; worker: 0 of 3 machines updated, the pool is paused.")
+		"False HooksRunning: 0 of 2 pools are updated; infra: its hooks are waited for; worker: 0 of 3 machines updated, the pool is paused.")
 	if diff := cmp.Diff([]string{"HookRunning UpgradeJobHook/approve", "MachineConfigPoolPaused MachineConfigPool/worker"}, blockersOf(w.job())); diff != "" {
 		t.Errorf("blockers (-want +got):\n%s", diff)
 	}
@@ -184,7 +184,7 @@ func TestPoolsOfJobsThatAreOverAreReleased(t *testing.T) {
 
 	list = []steps.Step{steps.DelayedPoolsUpgraded()}
 	w.pass(list...)
-	w.expectPools("gpu paused by ns/other", "infra free", "worker paused by ns/third")
+	w.expectPools("gpu paused by ns/job", "infra free", "worker paused by ns/third")
 	w.now = start.Add(2 * time.Hour)
 	w.pass(list...)
 	w.endFor("gpu", v1beta1.HookRunSucceeded)

@@ -15,6 +15,7 @@ import (
 	configv1 "github.com/openshift/api/config/v1"
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -22,7 +23,7 @@ import (
 // budgetRefuses is what the API server says when a budget is in the way.
 const budgetRefuses = "Cannot evict pod as it would violate the pod's disruption budget."
 
-var errBudget = errors.New(budgetRefuses)
+var errBudget = apierrors.NewTooManyRequests(budgetRefuses, 0)
 
 // drainingCluster is a cluster that updates, with one worker.
 func drainingCluster(t *testing.T, edits ...func(*Scenario)) *virtual {
