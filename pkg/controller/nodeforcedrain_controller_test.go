@@ -328,7 +328,7 @@ func TestForceDrainThatCannotBeUsed(t *testing.T) {
 }
 
 func TestForceDrainFollowsItsSpec(t *testing.T) {
-	w := newDrainWorld(t, newForceDrain())
+	w := newDrainWorld(t, newForceDrain(func(n *v1beta1.NodeForceDrain) { n.Spec.PodForceDeleteGracePeriod = nil }))
 	w.pods.add("worker-1", "cart")
 	w.drain("worker-1", drainA)
 	w.passes(5 * time.Minute)
@@ -337,6 +337,21 @@ func TestForceDrainFollowsItsSpec(t *testing.T) {
 	})
 	w.passes(time.Minute)
 	w.expectDeletions("6m0s cart grace 30")
+}
+
+// Another one of the same name has seen nothing yet.
+func TestForceDrainThatIsMadeAnew(t *testing.T) {
+	w := newDrainWorld(t, newForceDrain())
+	w.pods.add("worker-1", "cart")
+	w.drain("worker-1", drainA)
+	w.passes(10 * time.Minute)
+	w.remove(w.nfd)
+	w.nfd = newForceDrain(func(n *v1beta1.NodeForceDrain) { n.UID = "another" })
+	if err := w.api.past(func() error { return w.client.Create(t.Context(), w.nfd.DeepCopy()) }); err != nil {
+		t.Fatal(err)
+	}
+	w.passes(15 * time.Minute)
+	w.expectDeletions("25m0s cart grace 30")
 }
 
 func TestForceDrainTellsHowItsSelectorFails(t *testing.T) {

@@ -98,19 +98,22 @@ func (b *bounds) see(node any) {
 	}
 }
 
+// refusedOperators multiply, or change.
+var refusedOperators = []gojq.Operator{
+	gojq.OpMul, gojq.OpAssign, gojq.OpModify, gojq.OpUpdateAdd, gojq.OpUpdateSub, gojq.OpUpdateMul, gojq.OpUpdateDiv, gojq.OpUpdateMod, gojq.OpUpdateAlt,
+}
+
 func (b *bounds) seeOperator(query *gojq.Query) {
-	switch query.Op {
-	case gojq.OpMul, gojq.OpAssign, gojq.OpModify, gojq.OpUpdateAdd, gojq.OpUpdateSub, gojq.OpUpdateMul, gojq.OpUpdateDiv, gojq.OpUpdateMod, gojq.OpUpdateAlt:
+	switch grows := query.Op == gojq.OpAdd || (query.Op == gojq.OpComma && !constant(query.Left) && !constant(query.Right)); {
+	case slices.Contains(refusedOperators, query.Op):
 		b.refuse(query.Op.String())
-	case gojq.OpAdd:
+	case grows:
 		b.growth++
-	case gojq.OpComma:
-		if !constant(query.Left) && !constant(query.Right) {
-			b.growth++
-		}
-	default: // it makes nothing bigger
 	}
 }
+
+// constantTypes are those of terms that are one number or word.
+var constantTypes = []gojq.TermType{gojq.TermTypeNumber, gojq.TermTypeTrue, gojq.TermTypeFalse, gojq.TermTypeNull}
 
 // constant tells whether the query is one number, text, or word.
 func constant(query *gojq.Query) bool {
@@ -118,14 +121,7 @@ func constant(query *gojq.Query) bool {
 	if t == nil || len(t.SuffixList) > 0 {
 		return false
 	}
-	switch t.Type {
-	case gojq.TermTypeNumber, gojq.TermTypeTrue, gojq.TermTypeFalse, gojq.TermTypeNull:
-		return true
-	case gojq.TermTypeString:
-		return len(t.Str.Queries) == 0
-	default:
-		return false
-	}
+	return slices.Contains(constantTypes, t.Type) || (t.Type == gojq.TermTypeString && len(t.Str.Queries) == 0)
 }
 
 func (b *bounds) refuse(what string) {
