@@ -5,6 +5,7 @@ package sim
 
 import (
 	"fmt"
+	"reflect"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/yaml"
@@ -258,7 +259,19 @@ func (s Scenario) YAML() (string, error) {
 // Parse reads a scenario in YAML or JSON. Fields that data does not mention keep
 // their value in base; unknown fields and invalid values are errors.
 func Parse(data []byte, base Scenario) (Scenario, error) {
-	s := base
+	s, given := base, Scenario{}
+	if err := yaml.UnmarshalStrict(data, &given); err != nil {
+		return Scenario{}, fmt.Errorf("read scenario: %w", err)
+	}
+	// A list that is given replaces that of base: decoded into it, its elements would inherit what they do not mention.
+	for _, list := range []struct{ old, given any }{
+		{&s.Channels, given.Channels}, {&s.CustomPools, given.CustomPools}, {&s.Updates, given.Updates},
+		{&s.Operators, given.Operators}, {&s.Releases, given.Releases}, {&s.Nodes, given.Nodes},
+	} {
+		if !reflect.ValueOf(list.given).IsNil() {
+			reflect.ValueOf(list.old).Elem().SetZero()
+		}
+	}
 	if err := yaml.UnmarshalStrict(data, &s); err != nil {
 		return Scenario{}, fmt.Errorf("read scenario: %w", err)
 	}

@@ -52,6 +52,21 @@ func TestParseKeepsTheBase(t *testing.T) {
 	}
 }
 
+func TestParseReplacesLists(t *testing.T) {
+	base := Default()
+	base.CustomPools = []CustomPool{{Name: "night", Labels: map[string]string{"a": "b"}, Pool: Pool{Size: 2}}}
+	got, err := Parse([]byte("customPools: [{name: infra}]"), base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]CustomPool{{Name: "infra"}}, got.CustomPools); diff != "" {
+		t.Errorf("pools (-want +got):\n%s", diff)
+	}
+	if base.CustomPools[0].Name != "night" || len(base.CustomPools[0].Labels) != 1 {
+		t.Errorf("the base became %+v", base.CustomPools)
+	}
+}
+
 func TestParseNamesTheMistake(t *testing.T) {
 	for _, tc := range []struct{ name, text, want string }{
 		{"unknown field", "wrokers: {size: 1}", "wrokers"},
