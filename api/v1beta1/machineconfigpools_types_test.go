@@ -23,6 +23,9 @@ func TestDelayUpgradeHasTwoSpellings(t *testing.T) {
 		{"startAfter and startBefore", `{"matchLabels": {}, "delayUpgrade": {"startAfter": "90m", "startBefore": "3h"}}`, 90 * time.Minute, 3 * time.Hour},
 		{"one of each", `{"matchLabels": {}, "delayUpgrade": {"startAfter": "90m", "delayMax": "3h"}}`, 90 * time.Minute, 3 * time.Hour},
 		{"the other one of each", `{"matchLabels": {}, "delayUpgrade": {"delayMin": "90m", "startBefore": "3h"}}`, 90 * time.Minute, 3 * time.Hour},
+		{"nothing of it is set", `{"matchLabels": {}, "delayUpgrade": {}}`, 0, 0},
+		{"delayMax alone: no delay", `{"matchLabels": {}, "delayUpgrade": {"delayMax": "3h"}}`, 0, 3 * time.Hour},
+		{"delayMax zero: no bound", `{"matchLabels": {}, "delayUpgrade": {"delayMin": "90m", "delayMax": "0s"}}`, 90 * time.Minute, 0},
 		{"zero is no delay", `{"matchLabels": {}, "delayUpgrade": {"delayMin": "0s"}}`, 0, 0},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {

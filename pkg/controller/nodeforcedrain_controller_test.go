@@ -377,6 +377,14 @@ func TestForceDrainTellsHowItsSelectorFails(t *testing.T) {
 	if c := w.status().Conditions[0]; strings.Contains(c.Message, "failed") {
 		t.Errorf("says %q of pods that are gone", c.Message)
 	}
+	w.pods.add("worker-1", "late")
+	w.passes(2 * time.Minute)
+	w.ready(metav1.ConditionTrue, v1beta1.ReasonValid, "shop/late")
+	w.drained("worker-1")
+	w.passes(time.Second)
+	if c := w.status().Conditions[0]; strings.Contains(c.Message, "failed") {
+		t.Errorf("says %q of a drain that is over", c.Message)
+	}
 }
 
 func TestForceDrainOfTooManyNodes(t *testing.T) {

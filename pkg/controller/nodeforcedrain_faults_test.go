@@ -235,6 +235,23 @@ func TestForceDrainKeepsSayingThatItLackedPermission(t *testing.T) {
 	w.ready(metav1.ConditionTrue, v1beta1.ReasonValid)
 }
 
+// What was not permitted on a node that does not drain any more does not count for ever.
+func TestForceDrainThatIsPermittedAtLast(t *testing.T) {
+	w := newDrainWorld(t, newForceDrain())
+	w.drain("worker-1", drainA)
+	w.pods.add("worker-1", "cart")
+	w.pods.fault = forbids()
+	w.passes(16 * time.Minute)
+	w.drained("worker-1")
+	w.passes(time.Minute)
+	w.ready(metav1.ConditionFalse, v1beta1.ReasonForbidden, "delete Pod shop/cart of Node/worker-1")
+	w.pods.fault = nil
+	w.drain("worker-2", drainA)
+	w.pods.add("worker-2", "stock")
+	w.passes(16 * time.Minute)
+	w.ready(metav1.ConditionTrue, v1beta1.ReasonValid)
+}
+
 func TestForceDrainThatMayNotRead(t *testing.T) {
 	for _, call := range []string{"list PodList", "get Node"} {
 		t.Run(call, func(t *testing.T) {

@@ -161,7 +161,9 @@ func failedUpgrade(t *testing.T, job *v1beta1.UpgradeJob, pools ...*mcfgv1.Machi
 }
 
 func TestPoolsThatStayPausedAreTold(t *testing.T) {
-	job := newJob("weekly", configuredBy(delayingPool("infra", 2*time.Hour), pausing))
+	job := newJob("weekly", configuredBy(delayingPool("infra", 2*time.Hour), pausing, func(config *v1beta1.UpgradeJobConfig) {
+		config.Notifications = []v1beta1.NotificationReceiver{{Name: "pager", Events: []v1beta1.NotificationFilter{v1beta1.NotificationFilter(v1beta1.NotificationStepFailed)}}}
+	}))
 	w, r := failedUpgrade(t, job, newPool("infra"), newPool("worker"), newPool("master"))
 	told := false
 	w.api.fault = func(int, string) (error, error) {
@@ -187,6 +189,14 @@ func TestPoolsThatStayPausedAreTold(t *testing.T) {
 		}
 	}
 	w.expectEvents("of the failure", "Warning Failed TimedOut: ", "Warning PausedOnFailure Left paused: infra. Paused because the job failed: worker.")
+
+	var notices []string
+	for _, n := range failed.Status.Notifications.Outbox {
+		notices = append(notices, n.Condition+" "+n.Reason+" "+n.Message)
+	}
+	if len(notices) != 1 || !strings.HasPrefix(notices[0], "MachineConfigPoolsPaused PausedOnFailure Left paused: infra.") {
+		t.Errorf("receivers of notifications are told %q", notices)
+	}
 
 	w.api.writes()
 	for range 3 {
@@ -278,9 +288,17 @@ func TestPoolsAreNotPausedAgainByTheNextProcess(t *testing.T) {
 		w.reconcile(next, job)
 		w.expectMCPs("after a restart", "gpu", "infra paused named upgrades/weekly", "worker")
 	}
+	expectCondition(t, get(w, job).Status.Conditions, poolsPaused, metav1.ConditionTrue, v1beta1.ReasonLeftPaused, "Left paused: infra. The")
+	change(w, newPool("infra"), freed(true))
+	w.reconcile(next, job)
+	w.expectMCPs("when the last one is unpaused", "gpu", "infra", "worker")
+	if expectCondition(t, get(w, job).Status.Conditions, poolsPaused, metav1.ConditionFalse, v1beta1.ReasonReleased); len(get(w, job).Finalizers) == 0 {
+		t.Error("the job does not wait for its hook any more")
+	}
 	w.finishHooks()
 	w.reconcile(next, job)
-	w.expectMCPs("in the end", "gpu", "infra paused named upgrades/weekly", "worker")
+	w.expectMCPs("in the end", "gpu", "infra", "worker")
+	expectCondition(t, get(w, job).Status.Conditions, poolsPaused, metav1.ConditionFalse, v1beta1.ReasonReleased)
 	if diff := cmp.Diff([]string(nil), get(w, job).Finalizers); diff != "" {
 		t.Errorf("finalizers:\n%s", diff)
 	}

@@ -73,6 +73,10 @@ func TestMachineConfigPoolsGivenBack(t *testing.T) {
 			[]versionOption{desired, lockedByMe}, held, released, free},
 		{"it failed after the release was accepted", []jobOption{infra, failed, holding}, accepted, held, left, kept},
 		{"it failed when the control plane was upgraded", []jobOption{infra, failed, holding}, []versionOption{desired, completed}, held, left, kept},
+		{"it failed because somebody moved the cluster on", []jobOption{infra, failed, holding}, []versionOption{openshifttest.Desired("4.18.3"), openshifttest.History(
+			openshifttest.Partial("4.18.3"), openshifttest.Completed(target), openshifttest.Completed("4.18.1"))}, held, left, kept},
+		{"or before the release was completed", []jobOption{infra, failed, holding}, []versionOption{openshifttest.Desired("4.18.3"), openshifttest.History(
+			openshifttest.Partial("4.18.3"), openshifttest.Abandoned(target), openshifttest.Completed("4.18.1"))}, held, left, kept},
 		{"it is deleted before the release was accepted", []jobOption{infra, deleted, holding}, nil, held, released, free},
 		{"it is deleted after", []jobOption{infra, deleted, holding}, accepted, held, left, kept},
 		{"it is deleted while it is paused", []jobOption{infra, inPhase(v1beta1.PhasePaused), holding}, []versionOption{desired, completed}, held, left, kept},
@@ -96,6 +100,8 @@ func TestMachineConfigPoolsGivenBack(t *testing.T) {
 		{"beside what is delayed", []jobOption{infra, all, failed, holding}, accepted, held,
 			"True PausedOnFailure: Left paused: infra. Paused because the job failed: worker. The next job that gets through the control plane releases them.",
 			[]string{"gpu paused by hand", "infra paused by ns/job", "storage paused by ns/other", "worker paused by ns/job"}},
+		{"one that was delayed and rolls is held as what is delayed", []jobOption{infra, all, failed, holding}, accepted,
+			[]client.Object{pool("infra", openshifttest.PoolTowards(target, 1))}, left, []string{"infra paused by ns/job"}},
 		{"nothing before the release was accepted", []jobOption{all, failed}, nil, []client.Object{pool("worker")}, "", []string{"worker free"}},
 		{"nothing of a job that is deleted", []jobOption{all, deleted}, accepted, []client.Object{pool("worker")}, "", []string{"worker free"}},
 		{"nothing of a job that succeeded", []jobOption{all, succeeded}, accepted, []client.Object{pool("worker")}, "", []string{"worker free"}},
@@ -150,6 +156,36 @@ func TestPoolsStayPausedThoughTheCacheDoesNotKnowThatTheReleaseIsAccepted(t *tes
 		t.Fatal(err)
 	}
 	w.expectPools("infra paused by ns/job")
+}
+
+// The cluster-version operator accepts the release just when the job takes it back: released the machines would follow it.
+func TestPoolsAreNotReleasedWhileTheReleaseIsStillAskedFor(t *testing.T) {
+	for _, accepts := range []bool{true, false} {
+		w := newWorld(t, newJob(delays("infra", time.Hour, 0), commenced, inPhase(v1beta1.PhaseFailed), holding), openshifttest.ClusterVersion(desired, lockedByMe),
+			pool("infra", openshifttest.PoolPausedBy(me)))
+		store := w.api
+		w.refusing(errConflict, "version")
+		u := w.upgrade()
+		wait, err := steps.CleanUp(t.Context(), []steps.Step{steps.UnacceptedUpdateWithdrawn(), steps.MachineConfigPoolsGivenBack()}, u)
+		if err == nil || wait <= 0 {
+			t.Errorf("got %s, %v, want it to be repeated", wait, err)
+		}
+		w.expectPools("infra paused by ns/job")
+
+		w.api = store
+		want := "infra free"
+		if accepts {
+			w.update(updating)
+			want = "infra paused by ns/job"
+		}
+		if err := w.giveBack(); err != nil {
+			t.Fatal(err)
+		}
+		w.expectPools(want)
+		if got := w.version().Spec.DesiredUpdate; (got != nil) != accepts {
+			t.Errorf("got the desired update %v", got)
+		}
+	}
 }
 
 func TestWhatIsGivenBackStandsInTheStatusOfPools(t *testing.T) {

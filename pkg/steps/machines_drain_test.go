@@ -4,8 +4,11 @@
 package steps_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -134,6 +137,39 @@ func TestWhatIsStuckComesFirst(t *testing.T) {
 		if steps.NeedsAttention(b) != attention[b.Code] {
 			t.Errorf("%s needs attention: %t", b.Code, steps.NeedsAttention(b))
 		}
+	}
+}
+
+// Each node that is looked into costs requests: it is the eight that drain for longest, and the eight of the others that
+// are longest where they are. However many reboot, a drain that hangs is seen.
+func TestNodesThatAreLongestWhereTheyAreAreLookedInto(t *testing.T) {
+	w := rolling(t)
+	asked := map[string]bool{}
+	w.api = interceptor.NewClient(w.api, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+			if _, ok := o.(*mcfgv1.MachineConfigNode); ok {
+				asked[key.Name] = true
+			}
+			return c.Get(ctx, key, o, options...)
+		},
+	})
+	w.same = nil
+	w.same = w.cluster()
+	for i := range 12 {
+		w.put(worker(fmt.Sprintf("reboots-%02d", 20-i), openshifttest.NodeRebooting("x")))
+		w.put(worker(fmt.Sprintf("drains-%02d", 20-i), openshifttest.NodeDraining("x")))
+		w.look()
+		w.now = w.now.Add(20 * time.Second)
+	}
+	clear(asked)
+	w.look()
+	var want []string
+	for i := 13; i <= 20; i++ {
+		want = append(want, fmt.Sprintf("drains-%02d", i), fmt.Sprintf("reboots-%02d", i))
+	}
+	slices.Sort(want)
+	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(asked))); diff != "" {
+		t.Errorf("looked into (-want +got):\n%s", diff)
 	}
 }
 

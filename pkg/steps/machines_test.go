@@ -4,10 +4,8 @@
 package steps_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -195,37 +193,6 @@ func TestStatusOfPoolsIsBounded(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"00", "01", "02", "03", "04", "05", "06", "07", "09", "11"}, names); diff != "" || p.NodesInWork != 12 {
 		t.Errorf("got %d nodes in work, and those that are longest at it, by name (-want +got):\n%s", p.NodesInWork, diff)
-	}
-}
-
-// Each node that is looked into costs requests: it is the eight that are longest where they are.
-func TestNodesThatAreLongestWhereTheyAreAreLookedInto(t *testing.T) {
-	w := rolling(t)
-	asked := map[string]int{}
-	w.api = interceptor.NewClient(w.api, interceptor.Funcs{
-		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
-			if _, ok := o.(*mcfgv1.MachineConfigNode); ok {
-				asked[key.Name]++
-			}
-			return c.Get(ctx, key, o, options...)
-		},
-	})
-	w.same = nil
-	w.same = w.cluster()
-	for i := range 12 {
-		w.put(worker(fmt.Sprintf("worker-%02d", 20-i), openshifttest.NodeRebooting("x")))
-		w.look()
-		w.now = w.now.Add(20 * time.Second)
-	}
-	clear(asked)
-	w.look()
-	var names []string
-	for name := range asked {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	if diff := cmp.Diff([]string{"worker-13", "worker-14", "worker-15", "worker-16", "worker-17", "worker-18", "worker-19", "worker-20"}, names); diff != "" {
-		t.Errorf("looked into (-want +got):\n%s", diff)
 	}
 }
 
