@@ -220,6 +220,9 @@ func TestForceDrainSelects(t *testing.T) {
 		{"all", v1beta1.NodeForceDrainSpec{}, []string{"vault", "cart", "stock"}},
 		{"nodes", v1beta1.NodeForceDrainSpec{NodeSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"role": "app"}}}, []string{"vault", "cart"}},
 		{"namespaces", v1beta1.NodeForceDrainSpec{NamespaceSelector: labelled("a")}, []string{"cart", "stock"}},
+		{"namespaces that are known", v1beta1.NodeForceDrainSpec{NamespaceSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+			{Key: "team", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"b"}},
+		}}}, []string{"cart", "stock"}},
 		{"no namespace", v1beta1.NodeForceDrainSpec{NamespaceSelector: labelled("c")}, nil},
 		{"pods", v1beta1.NodeForceDrainSpec{PodJQSelector: `.metadata.name | startswith("st")`}, []string{"stock"}},
 	} {
@@ -232,6 +235,9 @@ func TestForceDrainSelects(t *testing.T) {
 			w.pods.add("worker-1", "cart")
 			w.pods.add("worker-1", "vault", func(p *corev1.Pod) { p.Namespace = "bank" })
 			w.pods.add("worker-2", "stock")
+			if tc.spec.NamespaceSelector != nil {
+				w.pods.add("worker-2", "young", func(p *corev1.Pod) { p.Namespace = "younger-than-what-is-known" })
+			}
 			w.pods.add("worker-2", "lost", func(p *corev1.Pod) { p.Spec.NodeName = "worker-9" })
 			w.pods.add("worker-2", "done", func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })
 			w.pods.add("worker-2", "mirror", func(p *corev1.Pod) { p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"} })
@@ -357,7 +363,7 @@ func TestForceDrainThatIsMadeAnew(t *testing.T) {
 func TestForceDrainTellsHowItsSelectorFails(t *testing.T) {
 	nfd := newForceDrain(func(n *v1beta1.NodeForceDrain) { n.Spec.PodJQSelector = `.metadata.labels.tier | startswith("batch")` })
 	w := newDrainWorld(t, nfd)
-	for _, name := range []string{"zulu", "alpha"} {
+	for _, name := range []string{"alpha", "zulu"} { // the API tells of the last one first
 		w.pods.add("worker-1", name)
 	}
 	w.pods.add("worker-1", "batch", func(p *corev1.Pod) { p.Labels = map[string]string{"tier": "batch-1"} })

@@ -218,6 +218,23 @@ func TestForceDrainWithoutPermission(t *testing.T) {
 	}
 }
 
+// However short the grace period of pods, what is refused is tried again every minute only.
+func TestForceDrainDoesNotInsist(t *testing.T) {
+	w := newDrainWorld(t, newForceDrain(func(n *v1beta1.NodeForceDrain) {
+		n.Spec.NodeDrainGracePeriod, n.Spec.PodForceDeleteGracePeriod = nil, &v1beta1.Duration{Duration: 5 * time.Second}
+	}))
+	w.drain("worker-1", drainA)
+	w.pods.evict(w.pods.add("worker-1", "cart"))
+	w.pods.fault = forbids()
+	w.passes(10 * time.Second)
+	w.api.writes()
+	w.passes(10 * time.Minute)
+	deletes := slices.DeleteFunc(w.api.writes(), func(c string) bool { return c != "delete Pod" })
+	if len(deletes) != 10 {
+		t.Errorf("tried %d times in ten minutes", len(deletes))
+	}
+}
+
 // After the night in which the permission was missing, the object still tells why nothing was deleted.
 func TestForceDrainKeepsSayingThatItLackedPermission(t *testing.T) {
 	w := newDrainWorld(t, newForceDrain())

@@ -121,7 +121,10 @@ func (w *drainWorld) drain(name, id string, overrides ...func(*corev1.Node)) {
 		Name: name, UID: types.UID(name + "-uid"), Labels: map[string]string{"role": "app"}, Annotations: map[string]string{desiredDrain: id, lastAppliedDrain: "uncordon-0"},
 	}}
 	node.Spec.Unschedulable = true
-	node.Spec.Taints = []corev1.Taint{{Key: "other"}, {Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule, TimeAdded: &timeAdded}}
+	node.Spec.Taints = []corev1.Taint{
+		{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule, TimeAdded: &timeAdded},
+		{Key: "other", TimeAdded: new(metav1.NewTime(w.clock.Now().Add(24 * time.Hour)))},
+	}
 	for _, override := range overrides {
 		override(node)
 	}

@@ -80,6 +80,33 @@ func TestSetStarted(t *testing.T) {
 	}
 }
 
+// A job goes to and fro between Active and Paused, and ends from either. Nothing else of it turns by that.
+func TestSetPaused(t *testing.T) {
+	job := newJob(started(startAfter), withBlocker("Pool infra is paused."))
+	before := job.DeepCopy()
+	for i, paused := range []bool{true, true, false, false, true} {
+		lifecycle.SetPaused(job, paused)
+		lifecycle.SetStarted(job, "4.18.2", startAfter.Add(time.Hour)) // each pass begins with it
+		want := before.DeepCopy()
+		if want.Status.Phase = v1beta1.PhaseActive; paused {
+			want.Status.Phase = v1beta1.PhasePaused
+		}
+		if diff := cmp.Diff(want, job); diff != "" {
+			t.Errorf("pass %d (-want +got):\n%s", i, diff)
+		}
+	}
+	if d := lifecycle.Decide(job, lifecycle.Facts{}, deadline.Add(-time.Second)); d.Action != lifecycle.Run || d.After != time.Second {
+		t.Errorf("got %+v, want a paused job to go on to its deadline", d)
+	}
+	if d := lifecycle.Decide(job, lifecycle.Facts{}, deadline); d.Action != lifecycle.Fail || d.Reason != v1beta1.ReasonTimedOut {
+		t.Errorf("got %+v, want a paused job to fail at its deadline", d)
+	}
+	lifecycle.Finish(job, v1beta1.Succeeded(v1beta1.ReasonUpgraded, "done"), deadline)
+	if job.Status.Phase != v1beta1.PhaseSucceeded {
+		t.Errorf("got phase %s", job.Status.Phase)
+	}
+}
+
 func TestFinish(t *testing.T) {
 	for _, tc := range []struct {
 		outcome  metav1.Condition

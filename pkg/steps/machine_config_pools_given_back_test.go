@@ -188,6 +188,17 @@ func TestPoolsAreNotReleasedWhileTheReleaseIsStillAskedFor(t *testing.T) {
 	}
 }
 
+// The lock was released, which the cache does not know yet: somebody may have released the pools since.
+func TestPoolsAreNotPausedOnFailureWithALockOfYesterday(t *testing.T) {
+	w := newWorld(t, append(renderedConfigs("worker"), newJob(pausesOnFailure(nil), commenced, inPhase(v1beta1.PhaseFailed)), openshifttest.ClusterVersion(desired, updating, lockedByMe), pool("worker"))...)
+	w.cached = w.version()
+	w.update(func(cv *configv1.ClusterVersion) { delete(cv.Annotations, v1beta1.UpgradeJobAnnotation) })
+	if err := w.giveBack(); err != nil {
+		t.Fatal(err)
+	}
+	w.expectPools("worker free")
+}
+
 func TestWhatIsGivenBackStandsInTheStatusOfPools(t *testing.T) {
 	for _, tc := range []struct {
 		reason string
@@ -207,8 +218,8 @@ func TestWhatIsGivenBackStandsInTheStatusOfPools(t *testing.T) {
 			got := map[string]string{}
 			for _, p := range w.job().Status.Pools {
 				got[p.Name] = p.PausedBy
-				if p.Paused != (p.PausedBy != "") {
-					t.Errorf("pool %s: paused %t by %q", p.Name, p.Paused, p.PausedBy)
+				if p.Paused != (p.PausedBy != "") || (!p.Paused && p.State == v1beta1.PoolStatePaused) {
+					t.Errorf("pool %s: paused %t by %q, state %s", p.Name, p.Paused, p.PausedBy, p.State)
 				}
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {

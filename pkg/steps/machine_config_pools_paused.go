@@ -6,6 +6,7 @@ package steps
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -156,6 +157,7 @@ func (p *pausing) state() Verdict {
 	message, reason := "The job pauses no pool.", v1beta1.ReasonNoManagedPools
 	switch {
 	case len(p.held) > 0:
+		slices.Sort(p.held) // those that were paused just now are behind the others
 		message, reason = "Paused: "+strings.Join(p.held, ", ")+".", v1beta1.ReasonDelaySet
 	case len(p.free) > 0:
 		message, reason = fmt.Sprintf("Free to follow the control plane: %s.", strings.Join(p.free, ", ")), v1beta1.ReasonReleased

@@ -137,11 +137,18 @@ func (w *world) cluster() *openshift.Cluster {
 		return w.same
 	}
 	cache := w.api
-	if w.cachedPools != nil {
+	if w.cachedPools != nil || w.cached != nil {
 		cache = interceptor.NewClient(w.api, interceptor.Funcs{
+			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+				if cv, ok := o.(*configv1.ClusterVersion); ok && w.cached != nil {
+					w.cached.DeepCopyInto(cv)
+					return nil
+				}
+				return c.Get(ctx, key, o, options...)
+			},
 			List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
-				if all, ok := list.(*mcfgv1.MachineConfigPoolList); ok {
-					all.Items = w.cachedPools
+				if all, ok := list.(*mcfgv1.MachineConfigPoolList); ok && w.cachedPools != nil {
+					all.Items = slices.Clone(w.cachedPools)
 					return nil
 				}
 				return c.List(ctx, list, options...)
