@@ -63,6 +63,7 @@ func TestConfigTellsOfPoolsThatWereLeftPaused(t *testing.T) {
 			[]string{"gpu by daily", "infra by weekly"}},
 		{"by a job that is gone", []client.Object{held("infra", "upgrades/weekly")}, false, []string{"infra by weekly"}},
 		{"by a job that runs", []client.Object{held("infra", "upgrades/weekly"), newJob("weekly", withPhase(v1beta1.PhasePaused))}, false, nil},
+		{"by a job that had kept it, and was resumed", []client.Object{held("infra", "upgrades/weekly"), keeping("weekly", withPhase(v1beta1.PhaseActive))}, false, nil},
 		{"by a job that has not given back yet what it does not keep", []client.Object{held("infra", "upgrades/weekly"), newJob("weekly", withPhase(v1beta1.PhaseSucceeded))}, false, nil},
 		{"by a job that keeps it, and waits for its last hooks", []client.Object{held("infra", "upgrades/weekly"), keeping("weekly", func(job *v1beta1.UpgradeJob) {
 			job.Finalizers = []string{v1beta1.UpgradeJobFinalizer}
