@@ -140,7 +140,7 @@ func (s *story) see(first bool) {
 
 func (s *story) begin(t *rapid.T) {
 	if s.draining {
-		t.Skip("drains already")
+		return
 	}
 	s.draining, s.began = true, s.now
 	s.id = rapid.SampledFrom([]string{"drain-a1", "drain-b2"}).Draw(t, "id")
@@ -157,7 +157,7 @@ func (s *story) begin(t *rapid.T) {
 
 func (s *story) cancel(t *rapid.T) {
 	if !s.draining {
-		t.Skip("does not drain")
+		return
 	}
 	if s.blind { // taints do not tell apart what happened within a second or two
 		s.advance(t, 2*time.Second)
