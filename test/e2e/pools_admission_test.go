@@ -35,9 +35,6 @@ func TestBadDelaysAndForceDrainsAreRefusedWithTheWordsThatMendThem(t *testing.T)
 		{"delayMax at delayMin", job, pools, entry(fields{"delayMin": "60m", "delayMax": "1h"}), []string{maxAfterMin}},
 		{"startBefore before startAfter", config, configPools, entry(fields{"startAfter": "2h", "startBefore": "1h"}), []string{"machineConfigPools[0].delayUpgrade", maxAfterMin}},
 		{"spellings mixed, the wrong way round", job, pools, entry(fields{"delayMin": "2h", "startBefore": "1h"}), []string{maxAfterMin}},
-		{"no delayMin", job, pools, entry(fields{"delayMax": "1h"}), []string{"delayMin is required"}},
-		{"no startAfter", config, configPools, entry(fields{"startBefore": "1h"}), []string{"delayMin is required"}},
-		{"no delay at all", job, pools, entry(fields{}), []string{"delayMin is required"}},
 		{"two spellings of delayMin", job, pools, entry(fields{"delayMin": "1h", "startAfter": "1h"}), []string{"delayMin and startAfter are two spellings of one setting"}},
 		{"two spellings of delayMax", job, pools, entry(fields{"delayMin": "1h", "delayMax": "2h", "startBefore": "2h"}), []string{"delayMax and startBefore are two spellings of one setting"}},
 		{"delay as long as the job", job, pools, entry(fields{"delayMin": "4h"}), []string{tooLong}},
@@ -47,7 +44,6 @@ func TestBadDelaysAndForceDrainsAreRefusedWithTheWordsThatMendThem(t *testing.T)
 		{"delay in words", job, pools, entry(fields{"startAfter": "tonight"}), []string{"startAfter", wantDuration}},
 		{"delay that is a number", job, pools, entry(fields{"delayMin": 1}), []string{"delayMin", "string"}},
 		{"delay that is misspelt", job, pools, entry(fields{"delayMin": "1h", "delayMaximum": "2h"}), []string{"delayMaximum"}},
-		{"no selector", job, pools, []any{fields{"delayUpgrade": fields{"delayMin": "1h"}}}, []string{"machineConfigPools[0].matchLabels", "Required"}},
 		{"selector that is a text", job, pools, []any{fields{"matchLabels": "name=night"}}, []string{"machineConfigPools[0].matchLabels", "object"}},
 		{"pools that are no list", config, configPools, "night", []string{"machineConfigPools", "array"}},
 		{"switch of pauses on failure that is a text", job, "spec.config.pauseMachineConfigPoolsOnFailure.enabled", "yes", []string{"pauseMachineConfigPoolsOnFailure.enabled", "boolean"}},
@@ -64,5 +60,24 @@ func TestBadDelaysAndForceDrainsAreRefusedWithTheWordsThatMendThem(t *testing.T)
 			}
 			expectRefusal(t, submit(t, tt.manifest, tt.path, tt.value), tt.words...)
 		})
+	}
+}
+
+// What is in use and means no delay, no bound, or no pool, is no error.
+func TestDelaysThatAreNoneAreAccepted(t *testing.T) {
+	const job = `{apiVersion: managedupgrade.appuio.io/v1beta1, kind: UpgradeJob, metadata: {name: good}, spec: {
+		startAfter: "2026-01-06T21:00:00Z", startBefore: "2026-01-06T22:00:00Z", config: {upgradeTimeout: 4h}}}`
+	for _, entry := range []map[string]any{
+		{"matchLabels": map[string]any{}},
+		{"matchLabels": map[string]any{"name": "night"}, "delayUpgrade": map[string]any{}},
+		{"matchLabels": map[string]any{"name": "night"}, "delayUpgrade": map[string]any{"delayMax": "1h"}},
+		{"matchLabels": map[string]any{"name": "night"}, "delayUpgrade": map[string]any{"startBefore": "1h"}},
+		{"matchLabels": map[string]any{"name": "night"}, "delayUpgrade": map[string]any{"delayMin": "1h", "delayMax": "0s"}},
+		{"matchLabels": map[string]any{"name": "night"}, "delayUpgrade": map[string]any{"startAfter": "0s"}},
+		{"delayUpgrade": map[string]any{"delayMin": "1h"}},
+	} {
+		if err := submit(t, job, "spec.config.machineConfigPools", []any{entry}); err != nil {
+			t.Errorf("%v is refused: %v", entry, err)
+		}
 	}
 }
