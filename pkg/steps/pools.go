@@ -72,9 +72,15 @@ func (u *Upgrade) owns(ctx context.Context, pool *mcfgv1.MachineConfigPool) (boo
 	return u.Over(ctx, name)
 }
 
+// heldByHooks is a pool that hooks hold.
+type heldByHooks struct {
+	pool  string
+	hooks hooks.Progress
+}
+
 // releases is what became of the pools that a step releases.
 type releases struct {
-	running []hooks.Progress
+	running []heldByHooks
 	aborted *v1beta1.HookRun
 	errs    []error
 }
@@ -82,6 +88,9 @@ type releases struct {
 // release runs the hooks that are to be heard before the pool is released, and releases it when they have finished. It
 // returns the pool as it is then. What holds one pool up holds no other.
 func (r *releases) release(ctx context.Context, u *Upgrade, p judgedPool, reason, message string) judgedPool {
+	if r.aborted != nil { // the job ends in this pass
+		return p
+	}
 	if !r.heard(ctx, u, p, reason, message) {
 		p.hooked, p.Message = true, "its hooks are waited for"
 		return p
@@ -118,7 +127,7 @@ func (r *releases) heard(ctx context.Context, u *Upgrade, p judgedPool, reason, 
 	case err != nil:
 		r.errs = append(r.errs, err)
 	case len(progress.Running) > 0:
-		r.running = append(r.running, progress)
+		r.running = append(r.running, heldByHooks{p.pool.Name, progress})
 	default:
 		return true
 	}
@@ -145,8 +154,11 @@ func (r *releases) reason() string {
 // blockers are the hooks that hold pools.
 func (r *releases) blockers() []v1beta1.Blocker {
 	var blockers []v1beta1.Blocker
-	for _, p := range r.running {
-		blockers = append(blockers, HookBlockers(p)...)
+	for _, held := range r.running {
+		for _, b := range HookBlockers(held.hooks) {
+			b.Message += fmt.Sprintf(" It holds pool %s.", held.pool)
+			blockers = append(blockers, b)
+		}
 	}
 	return blockers
 }

@@ -226,3 +226,16 @@ func TestAPoolOfAnotherJobThatWasChangedMeanwhileIsNotReleased(t *testing.T) {
 	}
 	w.expectPools("infra paused by ns/third")
 }
+
+func TestNothingIsReleasedInThePassInWhichAHookEndsTheJob(t *testing.T) {
+	byMe := openshifttest.PoolPausedBy(me)
+	w := newRelease(t, newJob(delays("infra", time.Hour, 0), delays("gpu", time.Hour, 0)), behind("infra", byMe), behind("gpu", byMe), hookOn("approve", aborts, unpause))
+	w.now = start.Add(time.Hour)
+	w.pass(steps.DelayedPoolsUpgraded())
+	w.endFor("gpu", v1beta1.HookRunFailed)
+	w.endFor("infra", v1beta1.HookRunSucceeded)
+	if got := w.pass(steps.DelayedPoolsUpgraded()); got.Outcome != steps.Failed {
+		t.Errorf("got %+v", got)
+	}
+	w.expectPools("gpu paused by ns/job", "infra paused by ns/job")
+}
