@@ -86,8 +86,9 @@ func TestWritesOfPoolsFail(t *testing.T) {
 		c.pool(pool, free, updated)
 		c.rebootedAfter(pool, orderOf(c.turnOf(pool, heldBy(job)).object), orderOf(c.releaseOf(pool).object))
 		for _, release := range []string{"false", "true"} {
-			if n := writes[pool+" "+release]; n != len(faults[pool]) {
-				t.Errorf("there were %d writes of pool %s (release: %s), want %d: the last one was done", n, pool, release, len(faults[pool]))
+			// The last one was done, and is repeated in vain where the watch tells of it later than the retry comes.
+			if n := writes[pool+" "+release]; n < len(faults[pool]) {
+				t.Errorf("there were %d writes of pool %s (release: %s), want %d at least", n, pool, release, len(faults[pool]))
 			}
 		}
 	}
