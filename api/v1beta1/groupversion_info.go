@@ -21,6 +21,7 @@ func AddToScheme(scheme *runtime.Scheme) error {
 		&UpgradeJob{}, &UpgradeJobList{},
 		&UpgradeJobHook{}, &UpgradeJobHookList{},
 		&UpgradeSuspensionWindow{}, &UpgradeSuspensionWindowList{},
+		&Upgrader{}, &UpgraderList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil

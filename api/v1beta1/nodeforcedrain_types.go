@@ -36,6 +36,19 @@ type NodeForceDrainSpec struct {
 	// +optional
 	NodeDrainGracePeriod *Duration `json:"nodeDrainGracePeriod,omitempty"`
 
+	// protectedPodGracePeriod is how long a node may drain before its pods that a PodDisruptionBudget protects are deleted. Absent: as nodeDrainGracePeriod says. 0: they
+	// are not deleted.
+	// +optional
+	ProtectedPodGracePeriod *Duration `json:"protectedPodGracePeriod,omitempty"`
+
+	// ignoredNamespacePatterns are regular expressions (RE2). Pods in namespaces of which one matches a part of the name are left alone.
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=253
+	// +listType=set
+	// +optional
+	IgnoredNamespacePatterns []string `json:"ignoredNamespacePatterns,omitempty"`
+
 	// podForceDeleteGracePeriod is how long a pod of a draining node may take to end, after its deletion was asked for, before it is
 	// deleted with a grace period of one second. It counts from the beginning of the drain at the earliest. Absent or 0: it is left alone.
 	// +optional

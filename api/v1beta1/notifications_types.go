@@ -49,10 +49,36 @@ const (
 	NotificationHookSucceeded NotificationType = "hook.succeeded"
 	// NotificationHookFailed: a hook has failed.
 	NotificationHookFailed NotificationType = "hook.failed"
+
+	// Stages of an upgrade, which the upgraders OSD and ARO tell of: see UpgradeStage.
+
+	// NotificationUpgradeStarted is StageStarted.
+	NotificationUpgradeStarted NotificationType = "upgrade.started"
+	// NotificationUpgradeDelayed is StageDelayed.
+	NotificationUpgradeDelayed NotificationType = "upgrade.delayed"
+	// NotificationUpgradeScaleSkipped is StageScaleSkipped.
+	NotificationUpgradeScaleSkipped NotificationType = "upgrade.scaleskipped"
+	// NotificationUpgradeSkipped is StageSkipped.
+	NotificationUpgradeSkipped NotificationType = "upgrade.skipped"
+	// NotificationUpgradeControlPlaneStarted is StageControlPlaneStarted.
+	NotificationUpgradeControlPlaneStarted NotificationType = "upgrade.controlplanestarted"
+	// NotificationUpgradeControlPlaneFinished is StageControlPlaneFinished.
+	NotificationUpgradeControlPlaneFinished NotificationType = "upgrade.controlplanefinished"
+	// NotificationUpgradeWorkersFinished is StageWorkersFinished.
+	NotificationUpgradeWorkersFinished NotificationType = "upgrade.workersfinished"
+	// NotificationUpgradeCompleted is StageCompleted.
+	NotificationUpgradeCompleted NotificationType = "upgrade.completed"
+	// NotificationUpgradeFailed is StageFailed.
+	NotificationUpgradeFailed NotificationType = "upgrade.failed"
 )
 
+// Notification returns the type by which a stage is told of.
+func (s UpgradeStage) Notification() NotificationType {
+	return NotificationType("upgrade." + strings.ToLower(string(s)))
+}
+
 // NotificationFilter is a NotificationType, or all of those that begin with one word.
-// +kubebuilder:validation:Enum="job.*";"step.*";"hook.*";job.created;job.preflighthealthy;job.preflightunhealthy;job.waiting;job.started;job.resumed;job.succeeded;job.failed;job.skipped;step.started;step.waiting;step.completed;step.failed;hook.succeeded;hook.failed
+// +kubebuilder:validation:Enum="job.*";"step.*";"hook.*";job.created;job.preflighthealthy;job.preflightunhealthy;job.waiting;job.started;job.resumed;job.succeeded;job.failed;job.skipped;step.started;step.waiting;step.completed;step.failed;hook.succeeded;hook.failed;"upgrade.*";upgrade.started;upgrade.delayed;upgrade.scaleskipped;upgrade.skipped;upgrade.controlplanestarted;upgrade.controlplanefinished;upgrade.workersfinished;upgrade.completed;upgrade.failed
 type NotificationFilter string
 
 // Matches tells whether the filter lets the type pass.

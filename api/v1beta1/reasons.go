@@ -57,6 +57,12 @@ const (
 	ReasonPoolCannotBeDelayed = "PoolCannotBeDelayed"
 	// ReasonInvalidJQ: podJQSelector of a NodeForceDrain is no jq expression.
 	ReasonInvalidJQ = "InvalidJQ"
+	// ReasonInvalidPattern: a regular expression or glob cannot be parsed.
+	ReasonInvalidPattern = "InvalidPattern"
+	// ReasonInvalidSteps: the steps of an Upgrader are unknown, in an order that breaks a rule, or lack what they need.
+	ReasonInvalidSteps = "InvalidSteps"
+	// ReasonNameTaken: an upgrader that is built in has the name of the Upgrader.
+	ReasonNameTaken = "NameTaken"
 	// ReasonForbidden: the operator lacks the permission for what the spec asks for.
 	ReasonForbidden = "Forbidden"
 	// ReasonNotManaged: the object does not stand in the operator's namespace and has no effect.
@@ -127,6 +133,8 @@ const (
 	ReasonReleaseNotAccepted = "ReleaseNotAccepted"
 	// ReasonHookFailed: a hook with failurePolicy Abort failed. Also of steps.
 	ReasonHookFailed = "HookFailed"
+	// ReasonUpgradeWindowBreached: the upgrade did not commence within upgradeWindow.timeOut.
+	ReasonUpgradeWindowBreached = "UpgradeWindowBreached"
 	// ReasonUpgradeSuperseded: somebody changed the cluster's desired update while the job ran.
 	ReasonUpgradeSuperseded = "UpgradeSuperseded"
 )
@@ -171,6 +179,20 @@ const (
 	ReasonControlPlaneUpdating = "ControlPlaneUpdating"
 	// ReasonMachineConfigPoolsDelayed: the machine config pools that are left are paused until their time.
 	ReasonMachineConfigPoolsDelayed = "MachineConfigPoolsDelayed"
+	// ReasonChannelChanging: the cluster does not know the updates of the channel yet that it was set to.
+	ReasonChannelChanging = "ChannelChanging"
+	// ReasonNotificationPending: receivers have not got a notification yet.
+	ReasonNotificationPending = "NotificationPending"
+	// ReasonDelayed: the upgrade has not commenced within upgradeWindow.delayTrigger.
+	ReasonDelayed = "Delayed"
+	// ReasonAlertmanagerAway: no silence can be made at present.
+	ReasonAlertmanagerAway = "AlertmanagerAway"
+	// ReasonDependenciesUnavailable: external dependencies do not answer.
+	ReasonDependenciesUnavailable = "DependenciesUnavailable"
+	// ReasonCapacityScaling: extra machines are not ready yet.
+	ReasonCapacityScaling = "CapacityScaling"
+	// ReasonCapacityRemoving: extra machines are not gone yet.
+	ReasonCapacityRemoving = "CapacityRemoving"
 	// ReasonMachineConfigPoolsUpdating: machine config pools are not on the configuration of the release yet.
 	ReasonMachineConfigPoolsUpdating = "MachineConfigPoolsUpdating"
 )

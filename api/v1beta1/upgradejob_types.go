@@ -146,6 +146,47 @@ type UpgradeJobConfig struct {
 	// +optional
 	PauseMachineConfigPoolsOnFailure *PauseMachineConfigPoolsOnFailure `json:"pauseMachineConfigPoolsOnFailure,omitempty"`
 
+	// channel that ClusterVersion/version is set to just before the upgrade commences, if it does not have it by then. Empty: it is left as it is.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	Channel string `json:"channel,omitempty"`
+
+	// upgradeWindow says how long the upgrade may take to commence. Upgrader OSD looks at it.
+	// +optional
+	UpgradeWindow *UpgradeWindow `json:"upgradeWindow,omitempty"`
+
+	// maintenance says which alerts are silenced. Upgraders OSD and ARO look at it.
+	// +optional
+	Maintenance *Maintenance `json:"maintenance,omitempty"`
+
+	// capacityReservation adds machines for the time of the upgrade. Upgraders OSD and ARO look at it.
+	// +optional
+	CapacityReservation *CapacityReservation `json:"capacityReservation,omitempty"`
+
+	// externalDependencies have to be available before the upgrade commences. Upgraders OSD and ARO look at it.
+	// +optional
+	ExternalDependencies *ExternalDependencies `json:"externalDependencies,omitempty"`
+
+	// nodeDrain says what becomes of pods that hold up the drain of a node, together with pdbForceDrainTimeout. Upgraders OSD and ARO look at it.
+	// It takes a permission that the operator does not have unless it is given: see docs/force-drain.md.
+	// +optional
+	NodeDrain *NodeDrain `json:"nodeDrain,omitempty"`
+
+	// pdbForceDrainTimeout is how long a node may drain before pods that a PodDisruptionBudget protects are deleted. 0: after
+	// nodeDrain.expectedNodeDrainTime. Absent: no pods are deleted, whatever nodeDrain says.
+	// +optional
+	PDBForceDrainTimeout *Duration `json:"pdbForceDrainTimeout,omitempty"`
+
+	// postUpgradeTasks are done once the cluster is upgraded. Upgrader OSD looks at it.
+	// +optional
+	PostUpgradeTasks *PostUpgradeTasks `json:"postUpgradeTasks,omitempty"`
+
+	// notificationTimeout is how long the steps StartedNotificationSent and CompletedNotificationSent wait until the receivers have got
+	// their notification. Then the upgrade goes on; they are tried further.
+	// +kubebuilder:default="5m"
+	// +optional
+	NotificationTimeout *Duration `json:"notificationTimeout,omitempty"`
+
 	// notifications are the webhooks that are told of each transition of a job.
 	// +kubebuilder:validation:MaxItems=8
 	// +kubebuilder:validation:XValidation:rule="self.all(a, !has(a.name) || self.exists_one(b, has(b.name) && b.name == a.name))",message="two receivers have the same name"
@@ -210,6 +251,20 @@ type UpgradeJobStatus struct {
 	// notifications tells what was notified to whom.
 	// +optional
 	Notifications *NotificationsStatus `json:"notifications,omitempty"`
+
+	// maintenanceWindows are the windows in which alerts are silenced.
+	// +kubebuilder:validation:MaxItems=2
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	MaintenanceWindows []MaintenanceWindowStatus `json:"maintenanceWindows,omitempty"`
+
+	// stages of the upgrade that were told of. Upgraders OSD and ARO tell of them.
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=map
+	// +listMapKey=stage
+	// +optional
+	Stages []StageStatus `json:"stages,omitempty"`
 
 	// resumedRequests are the values of spec.resumeRequest that were carried out, oldest first. The newest 32 are kept.
 	// +kubebuilder:validation:MaxItems=32

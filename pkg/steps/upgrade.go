@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
+	"github.com/appuio/managed-upgrade-operator/pkg/dependency"
 	"github.com/appuio/managed-upgrade-operator/pkg/hooks"
 	"github.com/appuio/managed-upgrade-operator/pkg/monitoring"
 	"github.com/appuio/managed-upgrade-operator/pkg/openshift"
@@ -35,6 +36,15 @@ type Upgrade struct {
 	Over func(ctx context.Context, job string) (bool, error)
 	// Hooks runs the hooks of the job. Nil where none are run: before the start, and in cleanup.
 	Hooks *hooks.Pass
+	// Dependencies asks what is outside of the cluster. Nil in cleanup.
+	Dependencies *dependency.Prober
+	// ForceDrains has pods deleted that hold up the drain of a node. Nil where that is not to be changed.
+	ForceDrains ForceDrains
+	// CommenceBy is when the job fails if its upgrade has not commenced; the zero time for upgraders that have no such limit. It is the controller that
+	// ends the job.
+	CommenceBy time.Time
+	// Announce tells of something in the job's life, and returns its sequence in status.notifications, 0 if no receiver wants it. May be nil.
+	Announce func(v1beta1.Notice) int64
 	// Turned is told of each condition that turned, at the moment in which it is recorded. May be nil.
 	Turned func(Transition)
 	// Persist writes the job's status and fails with a conflict if the job is not the one that the pass began with
@@ -162,6 +172,9 @@ func RunningSince(job *v1beta1.UpgradeJob, now time.Time) time.Time {
 // check's timeout if the job started so late that it reaches further. Without it a job whose operator was away for
 // hours would go on where it was, outside of its window.
 func (u *Upgrade) CommenceBefore() time.Time {
+	if !u.CommenceBy.IsZero() {
+		return u.CommenceBy
+	}
 	health := u.RunningSince().Add(u.Job.Spec.Config.PreUpgradeHealthChecks.Timeout.Or(v1beta1.DefaultHealthCheckTimeout))
 	if before := u.Job.Spec.StartBefore.Time; before.After(health) {
 		return before

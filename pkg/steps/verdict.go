@@ -48,6 +48,12 @@ func Holding(holds bool, after time.Duration, reason, message string) Verdict {
 	}}
 }
 
+// AgainAfter has the steps run again after that time at the latest, although this one is done: it holds something that has to be renewed.
+func (v Verdict) AgainAfter(after time.Duration) Verdict {
+	v.after = soonest(v.after, after)
+	return v
+}
+
 // Pause is a Wait for a time that was agreed, and for nothing else: the job is in phase Paused meanwhile.
 func Pause(after time.Duration, reason, message string, blockers ...v1beta1.Blocker) Verdict {
 	v := Wait(after, reason, message, blockers...)
