@@ -228,6 +228,22 @@ const (
 	StageFailed UpgradeStage = "Failed"
 )
 
+// StageNotifications says which stages of an upgrade are told of.
+type StageNotifications string
+
+const (
+	// StageNotificationsAll stands for all stages.
+	StageNotificationsAll StageNotifications = "All"
+	// StageNotificationsOutcome leaves out the stages of control plane and workers.
+	StageNotificationsOutcome StageNotifications = "Outcome"
+)
+
+// Tells tells whether the stage is told of.
+func (n StageNotifications) Tells(stage UpgradeStage) bool {
+	ofMachines := stage == StageControlPlaneStarted || stage == StageControlPlaneFinished || stage == StageWorkersFinished
+	return n != StageNotificationsOutcome || !ofMachines
+}
+
 // StageStatus is a stage that was told of.
 type StageStatus struct {
 	// stage of the upgrade.

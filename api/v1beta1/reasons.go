@@ -173,6 +173,8 @@ const (
 	ReasonHooksRunning = "HooksRunning"
 	// ReasonUnhealthy: health checks have findings. Also of PreflightHealthy.
 	ReasonUnhealthy = "Unhealthy"
+	// ReasonNotUpgradeable: OpenShift would refuse the upgrade.
+	ReasonNotUpgradeable = "NotUpgradeable"
 	// ReasonUpdatesUnknown: the cluster does not know at present which updates are available.
 	ReasonUpdatesUnknown = "UpdatesUnknown"
 	// ReasonControlPlaneUpdating: the cluster-version operator takes the release up, or works towards it.

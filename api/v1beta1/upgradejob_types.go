@@ -105,6 +105,7 @@ type DesiredVersion struct {
 
 // UpgradeJobConfig says how an upgrade is done.
 //
+// +kubebuilder:validation:XValidation:rule="!has(self.machineConfigPools) || size(self.machineConfigPools) == 0 || !has(self.upgrader) || !(self.upgrader in ['OSD', 'ARO'])",message="upgraders OSD and ARO delay no pools: leave machineConfigPools out, or choose upgrader OpenShift"
 // +kubebuilder:validation:XValidation:rule="!has(self.machineConfigPools) || self.machineConfigPools.all(p, !has(p.delayUpgrade) || duration(has(p.delayUpgrade.delayMin) ? p.delayUpgrade.delayMin : has(p.delayUpgrade.startAfter) ? p.delayUpgrade.startAfter : '0s') < duration(has(self.upgradeTimeout) ? self.upgradeTimeout : '12h'))",message="delayMin of every delayUpgrade must be shorter than upgradeTimeout, or the job fails before its pools are released"
 type UpgradeJobConfig struct {
 	// upgrader is the variant that chooses the steps.
@@ -186,6 +187,13 @@ type UpgradeJobConfig struct {
 	// +kubebuilder:default="5m"
 	// +optional
 	NotificationTimeout *Duration `json:"notificationTimeout,omitempty"`
+
+	// stageNotifications says which stages of an upgrade are told of, by upgraders that do: All, or Outcome, which leaves out those of control plane and
+	// workers.
+	// +kubebuilder:validation:Enum=All;Outcome
+	// +kubebuilder:default=All
+	// +optional
+	StageNotifications StageNotifications `json:"stageNotifications,omitempty"`
 
 	// notifications are the webhooks that are told of each transition of a job.
 	// +kubebuilder:validation:MaxItems=8

@@ -17,6 +17,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -37,6 +38,9 @@ type ClusterVersionReconciler struct {
 	Clock   clock.PassiveClock
 	// Namespace in which the ClusterVersion must stand to have an effect: that of the operator.
 	Namespace string
+
+	// JobNamespace is where UpgradeJobs are watched; empty for all.
+	JobNamespace string
 
 	retry     *retrier
 	freshness *freshness
@@ -87,6 +91,11 @@ func (r *ClusterVersionReconciler) sync(ctx context.Context, cv *v1beta1.Cluster
 	if err != nil {
 		return 0, err
 	}
+	if channel, err := r.channelOfJob(ctx, upstream); err != nil {
+		return 0, err
+	} else if channel != "" && view.Current.Channel != "" {
+		view.Current.Channel = channel
+	}
 	synced := cv.Status.Current != nil && apiequality.Semantic.DeepEqual(*cv.Status.Current, view.Current)
 	if !synced || !overlay.InSync(&upstream.Spec, &view.Current) {
 		if err := r.apply(ctx, view.Current); err != nil {
@@ -102,6 +111,21 @@ func (r *ClusterVersionReconciler) sync(ctx context.Context, cv *v1beta1.Cluster
 	}
 	return view.Next.Sub(now), nil
 }
+
+// channelOfJob returns the channel that the job which holds the cluster asks for; empty if there is none. Until it is over that channel counts:
+// else the two would set the channel back and forth.
+func (r *ClusterVersionReconciler) channelOfJob(ctx context.Context, upstream *configv1.ClusterVersion) (string, error) {
+	job, _, err := jobNamed(ctx, r.Client, r.JobNamespace, upstream.Annotations[v1beta1.UpgradeJobAnnotation])
+	if err != nil || job == nil || job.Status.Phase.Finished() {
+		return "", err
+	}
+	return job.Spec.Config.Channel, nil
+}
+
+// lockChanged passes that a job takes or releases the cluster.
+var lockChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+	return e.ObjectOld.GetAnnotations()[v1beta1.UpgradeJobAnnotation] != e.ObjectNew.GetAnnotations()[v1beta1.UpgradeJobAnnotation]
+}}
 
 // apply is a server-side apply of the fields that are given, and of nothing else: desiredUpdate belongs to the jobs.
 func (r *ClusterVersionReconciler) apply(ctx context.Context, spec v1beta1.DesiredClusterVersionSpec) error {
@@ -135,6 +159,6 @@ func (r *ClusterVersionReconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("clusterversion").
 		For(&v1beta1.ClusterVersion{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&configv1.ClusterVersion{}, ours, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&configv1.ClusterVersion{}, ours, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, lockChanged))).
 		Complete(r)
 }

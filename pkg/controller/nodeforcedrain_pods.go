@@ -9,9 +9,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -36,41 +38,102 @@ const (
 	namespacesAge = 10 * time.Second
 	// namespacesPage is how many Namespaces are read at once.
 	namespacesPage = 500
+	// budgetsPage is how many PodDisruptionBudgets are read at once.
+	budgetsPage = 250
 )
 
-// decide decides what is to be done, and reads for it what is needed of the nodes whose time has come: first the pods, then,
-// only if one of them is to be deleted, the node. Where reading fails nothing is deleted, and it is tried again.
+// decide decides what is to be done, and reads for it what is needed of the nodes whose time has come: first the pods, then
+// the budgets, if a pod's time depends on them, then, only if one of the pods is to be deleted, the node. Where reading fails nothing is
+// deleted, and it is tried again.
 func (p *drainPass) decide(ctx context.Context) (forcedrain.Decision, error) {
-	facts := &forcedrain.Facts{
-		Graces: forcedrain.GracesOf(&p.nfd.Spec), Recorded: p.memory.recorded(&p.base.Status), Nodes: p.draining.selected(p.memory.selection),
-		Views: map[string]forcedrain.View{}, Now: p.now,
+	g := &gathering{
+		drainPass: p, evaluation: p.memory.selection.Evaluate(), failed: map[string]bool{},
+		budgets: sync.OnceValues(func() (forcedrain.Budgets, error) { return p.readBudgets(ctx) }),
+		facts: &forcedrain.Facts{
+			Graces: forcedrain.GracesOf(&p.nfd.Spec), Recorded: p.memory.recorded(&p.base.Status), Nodes: p.draining.selected(p.memory.selection),
+			Views: map[string]forcedrain.View{}, Now: p.now,
+		},
 	}
-	decision := forcedrain.Decide(facts)
-	var errs []error
-	evaluation := p.memory.selection.Evaluate()
-	for _, node := range decision.Read {
-		delete(p.memory.refused, node)
-		pods, err := p.pods(ctx, node, evaluation)
-		if err == nil {
-			facts.Views[node] = forcedrain.View{Pods: pods}
-		}
-		errs = append(errs, p.unlessRefused(node, err))
+	decision := forcedrain.Decide(g.facts)
+	for g.gather(ctx, &decision) {
+		decision = forcedrain.Decide(g.facts)
 	}
-	decision = forcedrain.Decide(facts)
-	for _, node := range decision.Confirm {
-		view, err := p.confirm(ctx, node, facts.Views[node])
-		if err == nil {
-			facts.Views[node] = view
-		}
-		errs = append(errs, p.unlessRefused(node, err))
-	}
-	decision = forcedrain.Decide(facts)
-	for _, node := range slices.Concat(decision.Read, decision.Confirm) {
+	for node := range g.failed {
 		if p.memory.refused[node] != "" {
 			decision.LookAt(node, p.now.Add(forcedrain.LookInterval))
 		}
 	}
-	return decision, errors.Join(errs...)
+	return decision, errors.Join(g.errs...)
+}
+
+// gathering is how the facts of a decision are read, and only those that are asked for.
+type gathering struct {
+	*drainPass
+	facts      *forcedrain.Facts
+	evaluation *forcedrain.Evaluation
+	// budgets of the cluster, which are read once in a pass.
+	budgets func() (forcedrain.Budgets, error)
+	// failed are the nodes of which something could not be read.
+	failed map[string]bool
+	errs   []error
+}
+
+// gather reads what the decision asks for, and tells whether there is news. Each node can ask once for each of its facts.
+func (g *gathering) gather(ctx context.Context, decision *forcedrain.Decision) bool {
+	news := false
+	for _, question := range []struct {
+		nodes []string
+		ask   func(ctx context.Context, node string, view forcedrain.View) (forcedrain.View, error)
+	}{{decision.Read, g.look}, {decision.Judge, g.judge}, {decision.Confirm, g.confirm}} {
+		for _, node := range question.nodes {
+			if g.failed[node] {
+				continue
+			}
+			view, err := question.ask(ctx, node, g.facts.Views[node])
+			if err != nil {
+				g.failed[node] = true
+				g.errs = append(g.errs, g.unlessRefused(node, err))
+				continue
+			}
+			g.facts.Views[node], news = view, true
+		}
+	}
+	return news
+}
+
+// look reads the pods of a node.
+func (g *gathering) look(ctx context.Context, node string, view forcedrain.View) (forcedrain.View, error) {
+	delete(g.memory.refused, node)
+	var err error
+	view.Pods, err = g.pods(ctx, node, g.evaluation)
+	return view, err
+}
+
+// judge finds out which pods of a node are protected.
+func (g *gathering) judge(_ context.Context, _ string, view forcedrain.View) (forcedrain.View, error) {
+	budgets, err := g.budgets()
+	if err == nil {
+		view.Pods = budgets.Judge(view.Pods)
+	}
+	return view, err
+}
+
+// readBudgets reads all PodDisruptionBudgets as they are now: one that is younger than what is known would protect nothing.
+func (r *NodeForceDrainReconciler) readBudgets(ctx context.Context) (forcedrain.Budgets, error) {
+	budgets := forcedrain.Budgets{}
+	next := ""
+	for {
+		page := &policyv1.PodDisruptionBudgetList{}
+		if err := r.Live.List(ctx, page, client.Limit(budgetsPage), client.Continue(next)); err != nil {
+			return nil, fmt.Errorf("list PodDisruptionBudgets: %w", err)
+		}
+		for i := range page.Items {
+			budgets.Add(&page.Items[i])
+		}
+		if next = page.Continue; next == "" {
+			return budgets, nil
+		}
+	}
 }
 
 // unlessRefused notes what the API server refused, which is tried again later, and returns any other error.
@@ -95,7 +158,9 @@ func (p *drainPass) pods(ctx context.Context, node string, evaluation *forcedrai
 	if err := p.Live.List(ctx, list, client.MatchingFieldsSelector{Selector: running}, fromMemory); err != nil {
 		return nil, fmt.Errorf("list the Pods of Node/%s: %w", node, err)
 	}
-	found := slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool { return !forcedrain.Concerns(&pod) })
+	found := slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool {
+		return !forcedrain.Concerns(&pod) || p.memory.selection.IgnoresNamespace(pod.Namespace)
+	})
 	if len(found) > 0 && !p.memory.selection.AnyNamespace() {
 		namespaces, err := p.namespaces.Get(ctx, p.now, namespacesAge, p.readNamespaces)
 		if err != nil {

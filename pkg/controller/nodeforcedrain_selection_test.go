@@ -119,6 +119,7 @@ func TestForceDrainThatCannotBeUsed(t *testing.T) {
 		{"its nodes", func(n *v1beta1.NodeForceDrain) { n.Spec.NodeSelector = broken }, v1beta1.ReasonInvalidSelector, "spec.nodeSelector"},
 		{"its namespaces", func(n *v1beta1.NodeForceDrain) { n.Spec.NamespaceSelector = broken }, v1beta1.ReasonInvalidSelector, "spec.namespaceSelector"},
 		{"its jq", func(n *v1beta1.NodeForceDrain) { n.Spec.PodJQSelector = ".[" }, v1beta1.ReasonInvalidJQ, "unexpected EOF"},
+		{"its patterns", func(n *v1beta1.NodeForceDrain) { n.Spec.IgnoredNamespacePatterns = []string{"^openshift-", "shop["} }, v1beta1.ReasonInvalidPattern, `spec.ignoredNamespacePatterns has "shop["`},
 		{"its place", func(n *v1beta1.NodeForceDrain) { n.Namespace = "tenant" }, v1beta1.ReasonNotManaged, "namespace upgrades"},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {

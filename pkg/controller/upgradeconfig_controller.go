@@ -39,9 +39,10 @@ const actionSchedule = "Schedule"
 
 // UpgradeConfigReconciler creates UpgradeJobs at their time and removes old ones.
 type UpgradeConfigReconciler struct {
-	Client    client.Client
-	Cluster   *openshift.Cluster
-	Upgraders *upgrader.Registry
+	Client  client.Client
+	Cluster *openshift.Cluster
+	// Upgraders finds the variant of the config's jobs.
+	Upgraders *upgrader.Finder
 	Clock     clock.PassiveClock
 	Events    events.EventRecorder
 	// Namespace that the operator watches; empty for all.
@@ -96,7 +97,11 @@ func (r *UpgradeConfigReconciler) schedule(ctx context.Context, config *v1beta1.
 	if err != nil {
 		return 0, err
 	}
-	plan, notReady := r.plan(config, facts, all)
+	_, upgraderErr := r.Upgraders.Get(ctx, upgraderName(config.Spec.JobTemplate.Spec.Config))
+	if upgraderErr != nil && !errors.Is(upgraderErr, upgrader.ErrUnusable) {
+		return 0, upgraderErr
+	}
+	plan, notReady := r.plan(config, facts, all, upgraderErr)
 	if notReady != nil {
 		r.set(config, *notReady)
 		r.set(config, v1beta1.NotScheduling(v1beta1.ReasonInvalidConfig, "The configuration cannot be used: "+notReady.Message))
@@ -191,9 +196,9 @@ func (r *UpgradeConfigReconciler) gather(ctx context.Context, config *v1beta1.Up
 }
 
 // plan returns the plan, or the condition that says why there can be none.
-func (r *UpgradeConfigReconciler) plan(config *v1beta1.UpgradeConfig, facts planner.Facts, all []mcfgv1.MachineConfigPool) (planner.Plan, *metav1.Condition) {
-	if _, err := r.Upgraders.Get(upgraderName(config.Spec.JobTemplate.Spec.Config)); err != nil {
-		return planner.Plan{}, ptr.To(v1beta1.NotReady(v1beta1.ReasonUnknownUpgrader, err.Error()))
+func (r *UpgradeConfigReconciler) plan(config *v1beta1.UpgradeConfig, facts planner.Facts, all []mcfgv1.MachineConfigPool, upgraderErr error) (planner.Plan, *metav1.Condition) {
+	if upgraderErr != nil {
+		return planner.Plan{}, ptr.To(v1beta1.NotReady(v1beta1.ReasonUnknownUpgrader, upgraderErr.Error()))
 	}
 	if err := validateQueries(config.Spec.JobTemplate.Spec.Config); err != nil {
 		return planner.Plan{}, ptr.To(v1beta1.NotReady(v1beta1.ReasonInvalidQuery, err.Error()))
@@ -312,5 +317,6 @@ func (r *UpgradeConfigReconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&configv1.ClusterVersion{}, everyConfig, builder.WithPredicates(availableUpdatesChanged)).
 		Watches(&v1beta1.UpgradeJob{}, everywhere, builder.WithPredicates(poolsLeft)).
 		Watches(&mcfgv1.MachineConfigPool{}, everywhere, builder.WithPredicates(poolSettingsChanged)).
+		Watches(&v1beta1.Upgrader{}, handler.EnqueueRequestsFromMapFunc(r.configsOf), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Complete(r)
 }

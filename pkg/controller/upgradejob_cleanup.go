@@ -77,19 +77,20 @@ func (r *UpgradeJobReconciler) giveBack(ctx context.Context, job *v1beta1.Upgrad
 			return 0, err
 		}
 	}
-	variant, err := r.Upgraders.Get(upgraderName(job.Spec.Config))
-	if err != nil {
-		// Without its variant nobody knows what else the job held, but the lock shall not stay for ever.
-		log.FromContext(ctx).Error(err, "Only the lock of the job is released")
-		return 0, r.unlock(ctx, job, cv)
+	cleanup, err := r.Upgraders.Finally(ctx, upgraderName(job.Spec.Config))
+	if errors.Is(err, upgrader.ErrUnusable) {
+		// Without its variant nobody knows what the job held, but nothing of it shall stay for ever.
+		log.FromContext(ctx).Info("Whatever a step of the catalogue could hold for the job is given back", "because", err.Error())
+	} else if err != nil {
+		return 0, err
 	}
-	return r.finally(ctx, job, cv, variant)
+	return r.finally(ctx, job, cv, cleanup)
 }
 
-func (r *UpgradeJobReconciler) finally(ctx context.Context, job *v1beta1.UpgradeJob, cv *configv1.ClusterVersion, variant upgrader.Upgrader) (time.Duration, error) {
+func (r *UpgradeJobReconciler) finally(ctx context.Context, job *v1beta1.UpgradeJob, cv *configv1.ClusterVersion, cleanup []steps.Step) (time.Duration, error) {
 	before := job.DeepCopy()
-	upgrade := &steps.Upgrade{Job: job, Now: r.Clock.Now(), Cluster: r.Cluster, Version: cv}
-	if wait, err := steps.CleanUp(ctx, variant.Finally(), upgrade); wait > 0 || err != nil {
+	upgrade := &steps.Upgrade{Job: job, Now: r.Clock.Now(), Cluster: r.Cluster, Monitoring: r.Monitoring, Version: cv, ForceDrains: r.forceDrains}
+	if wait, err := steps.CleanUp(ctx, cleanup, upgrade); wait > 0 || err != nil {
 		return wait, err
 	}
 	if err := r.tellWhatIsHeld(ctx, before, job); err != nil { // before the next job may change it

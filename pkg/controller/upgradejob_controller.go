@@ -10,8 +10,6 @@ import (
 	"time"
 
 	configv1 "github.com/openshift/api/config/v1"
-	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
-	batchv1 "k8s.io/api/batch/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -20,12 +18,11 @@ import (
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
+	"github.com/appuio/managed-upgrade-operator/pkg/dependency"
 	"github.com/appuio/managed-upgrade-operator/pkg/hooks"
 	"github.com/appuio/managed-upgrade-operator/pkg/lifecycle"
 	"github.com/appuio/managed-upgrade-operator/pkg/monitoring"
@@ -37,13 +34,18 @@ import (
 
 // UpgradeJobReconciler leads UpgradeJobs through their life.
 type UpgradeJobReconciler struct {
-	Client  client.Client
+	Client client.Client
+	// Live reads past the cache.
+	Live    client.Reader
 	Cluster *openshift.Cluster
 	// Monitoring asks Prometheus and Alertmanager.
 	Monitoring *monitoring.Client
+	// Dependencies asks what upgrades need outside of the cluster.
+	Dependencies *dependency.Prober
 	// Hooks runs UpgradeJobHooks.
-	Hooks     *hooks.Engine
-	Upgraders *upgrader.Registry
+	Hooks *hooks.Engine
+	// Upgraders finds the variant of a job.
+	Upgraders *upgrader.Finder
 	Clock     clock.PassiveClock
 	Events    events.EventRecorder
 	// Namespace that the operator watches; empty for all. The lock of a job elsewhere cannot be judged.
@@ -52,6 +54,8 @@ type UpgradeJobReconciler struct {
 	retry     *retrier
 	progress  *progress
 	freshness *freshness
+	// forceDrains keeps the NodeForceDrains of jobs.
+	forceDrains steps.ForceDrains
 	// gaveBack has the jobs that have ended and given back what they held, and are kept for their hooks. It is used by
 	// one worker.
 	gaveBack map[types.UID]bool
@@ -146,8 +150,11 @@ func (p *pass) carryOut(ctx context.Context, created bool, before []v1beta1.Bloc
 	if wait := p.freshness.wait(p.version); wait > 0 {
 		return wait, nil // another job may have just taken the lock
 	}
-	variant, upgraderErr := p.Upgraders.Get(upgraderName(p.job.Spec.Config))
-	facts, err := p.gather(ctx, upgraderErr)
+	variant, upgraderErr := p.Upgraders.Get(ctx, upgraderName(p.job.Spec.Config))
+	if upgraderErr != nil && !errors.Is(upgraderErr, upgrader.ErrUnusable) {
+		return 0, upgraderErr
+	}
+	facts, err := p.gather(ctx, variant, upgraderErr)
 	if err != nil {
 		return 0, err
 	}
@@ -168,21 +175,21 @@ func (p *pass) carryOut(ctx context.Context, created bool, before []v1beta1.Bloc
 		p.finish(v1beta1.Failed(decision.Reason, decision.Message))
 		return 0, nil
 	case lifecycle.Run:
-		after, err := p.run(ctx, variant, facts.LockedBy)
+		after, err := p.run(ctx, variant, facts)
 		return soonest(after, decision.After), err
 	case lifecycle.Wait:
 		p.wait(decision)
 		lifecycle.AddBlockers(p.job, steps.Bounded(steps.HookBlockers(facts.CreateHooks), before, p.now))
-		return soonest(decision.After, p.lookAhead(ctx, variant, before)), nil
+		return soonest(decision.After, p.lookAhead(ctx, variant, facts.UpgraderError, before)), nil
 	}
 	return decision.After, nil
 }
 
 // lookAhead shows hours before the start what would hold the job up, so that people can mend it by day. It returns when
 // to look again.
-func (p *pass) lookAhead(ctx context.Context, variant upgrader.Upgrader, before []v1beta1.Blocker) time.Duration {
+func (p *pass) lookAhead(ctx context.Context, variant upgrader.Upgrader, upgraderErr error, before []v1beta1.Blocker) time.Duration {
 	if variant == nil {
-		unknown := lifecycle.UnknownUpgrader(p.job)
+		unknown := lifecycle.UnknownUpgrader(upgraderErr.Error() + ".")
 		lifecycle.SetPreview(p.job, steps.Preview{Condition: v1beta1.PreflightUnknown(unknown.Code, unknown.Message)}, p.now)
 		return 0
 	}
@@ -211,9 +218,10 @@ func (p *pass) lookAhead(ctx context.Context, variant upgrader.Upgrader, before 
 
 // run starts the job and runs its steps. From the first pass on the job holds the cluster's lock: a step takes it before
 // it changes anything, and if none had to, it is taken here.
-func (p *pass) run(ctx context.Context, variant upgrader.Upgrader, lockedBy string) (time.Duration, error) {
-	if variant == nil { // a job that has started, of an operator that knew other variants
-		lifecycle.SetBlocker(p.job, lifecycle.UnknownUpgrader(p.job), p.now)
+func (p *pass) run(ctx context.Context, variant upgrader.Upgrader, facts lifecycle.Facts) (time.Duration, error) {
+	lockedBy := facts.LockedBy
+	if variant == nil { // a job that has started, of an operator that knew other variants, or of an Upgrader that is gone
+		lifecycle.SetBlocker(p.job, lifecycle.UnknownUpgrader(facts.UpgraderError.Error()+"."), p.now)
 		return 0, nil
 	}
 	starts := p.job.Status.StartTime == nil
@@ -224,7 +232,8 @@ func (p *pass) run(ctx context.Context, variant upgrader.Upgrader, lockedBy stri
 
 	upgrade := &steps.Upgrade{
 		Job: p.job, Now: p.now, Cluster: p.Cluster, Monitoring: p.Monitoring, Version: p.version,
-		LockedBy: lockedBy, Over: p.over, Persist: p.persist, Turned: p.stepTurned,
+		LockedBy: lockedBy, Over: p.over, Persist: p.persist, Turned: p.stepTurned, Announce: p.announce,
+		Dependencies: p.Dependencies, ForceDrains: p.forceDrains, CommenceBy: facts.CommenceBy,
 	}
 	upgrade.Hooks = p.hooks(func(ctx context.Context) error { // a hook is the first that changes something
 		if lockedBy == "" { // else it has commenced, and somebody took the lock meanwhile
@@ -255,13 +264,14 @@ func (p *pass) run(ctx context.Context, variant upgrader.Upgrader, lockedBy stri
 func (p *pass) finish(outcome metav1.Condition) {
 	lifecycle.Finish(p.job, outcome, p.now)
 	p.Monitoring.Forget()
+	p.tellFailure(outcome)
 	p.announce(v1beta1.Notice{
 		Type: outcomeNotices[outcome.Type], Condition: outcome.Type, Reason: outcome.Reason, Message: outcome.Message, Blockers: p.job.Status.Blockers,
 	})
 }
 
 // gather reads what a decision needs to know, all of it from the cache.
-func (p *pass) gather(ctx context.Context, upgraderErr error) (lifecycle.Facts, error) {
+func (p *pass) gather(ctx context.Context, variant upgrader.Upgrader, upgraderErr error) (lifecycle.Facts, error) {
 	windows := &v1beta1.UpgradeSuspensionWindowList{}
 	if !lifecycle.Started(p.job) { // no window stops a job that runs
 		if err := p.Client.List(ctx, windows, client.InNamespace(p.job.Namespace)); err != nil {
@@ -280,6 +290,7 @@ func (p *pass) gather(ctx context.Context, upgraderErr error) (lifecycle.Facts, 
 			(lockedBy == "" || meta.IsStatusConditionTrue(p.job.Status.Conditions, steps.ConditionUpgradeCommenced)),
 		Suspension:    suspension.Active(windows.Items, suspension.ForJobs, p.job, p.now),
 		LockedBy:      lockedBy,
+		CommenceBy:    commenceBy(variant, upgrade),
 		UpgraderError: upgraderErr,
 	}, nil
 }
@@ -316,23 +327,4 @@ func (p *pass) patchStatus(ctx context.Context) error {
 	}
 	p.freshness.wrote(p.job)
 	return nil
-}
-
-// SetupWithManager registers the reconciler and its watches.
-func (r *UpgradeJobReconciler) SetupWithManager(mgr ctrl.Manager) error {
-	r.retry = newRetrier()
-	r.progress = newProgress()
-	r.freshness = newFreshness()
-	r.gaveBack = map[types.UID]bool{}
-	return ctrl.NewControllerManagedBy(mgr).
-		Named("upgradejob").
-		Owns(&batchv1.Job{}, builder.WithPredicates(hookJobTurned)).
-		For(&v1beta1.UpgradeJob{}, builder.WithPredicates(predicate.Or(
-			predicate.GenerationChangedPredicate{}, phaseChanged, deletionRequested))).
-		Watches(&configv1.ClusterVersion{}, r.awaitingJobs(clusterVersionTurned)).
-		Watches(&configv1.ClusterOperator{}, r.awaitingJobs(clusterOperatorTurned)).
-		Watches(&mcfgv1.MachineConfigPool{}, r.awaitingJobs(poolTurned)).
-		Watches(&mcfgv1.MachineConfigPool{}, r.formerHolder()).
-		WatchesMetadata(openshift.NodeMetadata(), r.awaitingNodes()).
-		Complete(r)
 }

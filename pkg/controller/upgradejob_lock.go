@@ -41,15 +41,19 @@ func (r *UpgradeJobReconciler) over(ctx context.Context, holder string) (bool, e
 	return watched && err == nil && (job == nil || job.Status.Phase.Finished()), err
 }
 
-// jobNamed returns the job that an annotation names as namespace/name, nil if it is gone, and whether this operator
-// watches where it stands.
 func (r *UpgradeJobReconciler) jobNamed(ctx context.Context, holder string) (*v1beta1.UpgradeJob, bool, error) {
+	return jobNamed(ctx, r.Client, r.Namespace, holder)
+}
+
+// jobNamed returns the job that an annotation names as namespace/name, nil if it is gone, and whether it stands in the namespace that is watched; empty
+// stands for all.
+func jobNamed(ctx context.Context, reader client.Reader, watched, holder string) (*v1beta1.UpgradeJob, bool, error) {
 	namespace, name, isJob := strings.Cut(holder, "/")
-	if !isJob || (r.Namespace != "" && namespace != r.Namespace) {
+	if !isJob || (watched != "" && namespace != watched) {
 		return nil, false, nil
 	}
 	job := &v1beta1.UpgradeJob{}
-	err := r.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, job)
+	err := reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, job)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, true, nil

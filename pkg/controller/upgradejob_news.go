@@ -39,11 +39,11 @@ var outcomeNotices = map[string]v1beta1.NotificationType{
 }
 
 // announce notes a turn in the job's life: for the receivers of notifications in the status, in the same write as the
-// turn itself, and for the log and an Event.
-func (p *pass) announce(n v1beta1.Notice) {
-	notify.Append(p.job, n, p.now)
+// turn itself, and for the log and an Event. It returns the sequence that it has for the receivers, 0 if none wants it.
+func (p *pass) announce(n v1beta1.Notice) int64 {
+	sequence := notify.Append(p.job, n, p.now)
 	if n.Type == v1beta1.NotificationJobCreated {
-		return // who looks at the job knows that it was created
+		return sequence // who looks at the job knows that it was created
 	}
 	a := announcement{eventTypeOf(n.Type), n.Reason, cmp.Or(n.Condition, actionLifecycle), n.Message, n.Hook}
 	switch {
@@ -53,17 +53,20 @@ func (p *pass) announce(n v1beta1.Notice) {
 		a.reason = n.Condition // the API counts Events of one reason and action as one
 	}
 	p.news = append(p.news, a)
+	return sequence
 }
 
 func eventTypeOf(t v1beta1.NotificationType) string {
 	switch t {
 	case v1beta1.NotificationJobPreflightUnhealthy, v1beta1.NotificationJobFailed, v1beta1.NotificationJobSkipped,
-		v1beta1.NotificationStepFailed, v1beta1.NotificationHookFailed:
+		v1beta1.NotificationStepFailed, v1beta1.NotificationHookFailed, v1beta1.NotificationUpgradeDelayed,
+		v1beta1.NotificationUpgradeScaleSkipped, v1beta1.NotificationUpgradeSkipped, v1beta1.NotificationUpgradeFailed:
 		return corev1.EventTypeWarning
 	case v1beta1.NotificationJobCreated, v1beta1.NotificationJobPreflightHealthy, v1beta1.NotificationJobWaiting,
 		v1beta1.NotificationJobStarted, v1beta1.NotificationJobResumed, v1beta1.NotificationJobSucceeded,
 		v1beta1.NotificationStepStarted, v1beta1.NotificationStepWaiting, v1beta1.NotificationStepCompleted,
-		v1beta1.NotificationHookSucceeded:
+		v1beta1.NotificationHookSucceeded, v1beta1.NotificationUpgradeStarted, v1beta1.NotificationUpgradeControlPlaneStarted,
+		v1beta1.NotificationUpgradeControlPlaneFinished, v1beta1.NotificationUpgradeWorkersFinished, v1beta1.NotificationUpgradeCompleted:
 	}
 	return corev1.EventTypeNormal
 }

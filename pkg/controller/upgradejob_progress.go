@@ -87,6 +87,8 @@ func turned(before, after *v1beta1.UpgradeJobStatus) bool {
 		!apiequality.Semantic.DeepEqual(before.Steps, after.Steps) ||
 		!apiequality.Semantic.DeepEqual(before.HookTracker, after.HookTracker) ||
 		!apiequality.Semantic.DeepEqual(before.Notifications, after.Notifications) ||
+		!apiequality.Semantic.DeepEqual(before.Stages, after.Stages) ||
+		!apiequality.Semantic.DeepEqual(before.MaintenanceWindows, after.MaintenanceWindows) ||
 		!slices.EqualFunc(before.Conditions, after.Conditions, func(a, b metav1.Condition) bool {
 			return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason
 		})

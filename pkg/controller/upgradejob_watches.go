@@ -12,10 +12,13 @@ import (
 
 	configv1 "github.com/openshift/api/config/v1"
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -25,6 +28,27 @@ import (
 	"github.com/appuio/managed-upgrade-operator/pkg/openshift"
 	"github.com/appuio/managed-upgrade-operator/pkg/pools"
 )
+
+// SetupWithManager registers the reconciler and its watches.
+func (r *UpgradeJobReconciler) SetupWithManager(mgr ctrl.Manager) error {
+	r.retry = newRetrier()
+	r.progress = newProgress()
+	r.freshness = newFreshness()
+	r.gaveBack = map[types.UID]bool{}
+	r.forceDrains = newForceDrains(r.Client, r.Live)
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("upgradejob").
+		Owns(&batchv1.Job{}, builder.WithPredicates(hookJobTurned)).
+		For(&v1beta1.UpgradeJob{}, builder.WithPredicates(predicate.Or(
+			predicate.GenerationChangedPredicate{}, phaseChanged, deletionRequested, awaitedDelivery))).
+		Watches(&configv1.ClusterVersion{}, r.awaitingJobs(clusterVersionTurned)).
+		Watches(&configv1.ClusterOperator{}, r.awaitingJobs(clusterOperatorTurned)).
+		Watches(&mcfgv1.MachineConfigPool{}, r.awaitingJobs(poolTurned)).
+		Watches(&mcfgv1.MachineConfigPool{}, r.formerHolder()).
+		WatchesMetadata(openshift.NodeMetadata(), r.awaitingNodes()).
+		Watches(&v1beta1.Upgrader{}, handler.EnqueueRequestsFromMapFunc(r.jobsOf), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Complete(r)
+}
 
 // deletionRequested passes the moment in which an object is marked for deletion.
 var deletionRequested = predicate.Funcs{

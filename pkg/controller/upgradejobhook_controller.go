@@ -32,8 +32,9 @@ import (
 type UpgradeJobHookReconciler struct {
 	Client client.Client
 	// Live reads from the API server.
-	Live      client.Reader
-	Upgraders *upgrader.Registry
+	Live client.Reader
+	// Upgraders knows the steps that a hook can name.
+	Upgraders *upgrader.Finder
 	Clock     clock.PassiveClock
 
 	retry     *retrier
@@ -80,7 +81,11 @@ func (r *UpgradeJobHookReconciler) judge(ctx context.Context, hook *v1beta1.Upgr
 		return v1beta1.NotReady(v1beta1.ReasonInvalidSelector, fmt.Sprintf(
 			"spec.selector cannot be parsed, so that it selects nothing: %v", err)), nil
 	}
-	known := r.Upgraders.Conditions() // of this process: another version of the operator may have others
+	known, err := r.Upgraders.Conditions(ctx)
+	if err != nil {
+		return metav1.Condition{}, err
+	}
+	// They are those of this process: another version of the operator may have others
 	for i, event := range hook.Spec.Events {
 		if step := event.Step(); step != "" && !slices.Contains(known, step) {
 			return v1beta1.NotReady(v1beta1.ReasonUnknownStep, fmt.Sprintf(
@@ -177,6 +182,7 @@ func (r *UpgradeJobHookReconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("upgradejobhook").
 		For(&v1beta1.UpgradeJobHook{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, hookClaimed))).
+		Watches(&v1beta1.Upgrader{}, handler.EnqueueRequestsFromMapFunc(r.everyHook), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1beta1.UpgradeJob{}, handler.EnqueueRequestsFromMapFunc(r.hooksOf), builder.WithPredicates(hookRunsTurned)).
 		Complete(r)
 }

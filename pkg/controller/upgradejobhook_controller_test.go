@@ -50,7 +50,7 @@ func withEvents(events ...v1beta1.HookEvent) func(*v1beta1.UpgradeJobHook) {
 }
 
 func (w *world) hookReconciler() *UpgradeJobHookReconciler {
-	return setUp(w, &UpgradeJobHookReconciler{Client: w.client, Live: w.hooks.Live, Upgraders: w.upgraders, Clock: w.clock})
+	return setUp(w, &UpgradeJobHookReconciler{Client: w.client, Live: w.hooks.Live, Upgraders: w.finder(), Clock: w.clock})
 }
 
 // refusing makes the API server refuse Jobs, with a name that it makes up anew each time.

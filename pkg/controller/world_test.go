@@ -64,6 +64,7 @@ type world struct {
 	cluster   *openshift.Cluster
 	hooks     *hooks.Engine
 	upgraders *upgrader.Registry
+	catalogue *upgrader.Catalogue
 	recorder  *events.FakeRecorder
 	mgr       ctrl.Manager
 	// stuck keeps the cluster from taking an update up.
@@ -100,7 +101,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	}
 	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
 		WithTypeConverters(openShiftConverter(), managedfields.NewDeducedTypeConverter()).
-		WithStatusSubresource(&v1beta1.ClusterVersion{}, &v1beta1.UpgradeConfig{}, &v1beta1.UpgradeJob{}, &v1beta1.UpgradeJobHook{},
+		WithStatusSubresource(&v1beta1.ClusterVersion{}, &v1beta1.Upgrader{}, &v1beta1.UpgradeConfig{}, &v1beta1.UpgradeJob{}, &v1beta1.UpgradeJobHook{},
 			&v1beta1.UpgradeSuspensionWindow{}, &configv1.ClusterVersion{}, &mcfgv1.MachineConfigPool{})
 	builder = builder.WithIndex(&corev1.Pod{}, "spec.nodeName", func(o client.Object) []string { return []string{o.(*corev1.Pod).Spec.NodeName} })
 	for _, index := range indexes.found {
@@ -133,16 +134,21 @@ func setUp[R interface{ SetupWithManager(ctrl.Manager) error }](w *world, r R) R
 	return r
 }
 
+// finder finds the upgraders of the world.
+func (w *world) finder() *upgrader.Finder {
+	return &upgrader.Finder{Registry: w.upgraders, Catalogue: w.catalogue, Reader: w.client}
+}
+
 func (w *world) jobs() *UpgradeJobReconciler {
 	return setUp(w, &UpgradeJobReconciler{
-		Client: w.client, Cluster: w.cluster, Upgraders: w.upgraders, Clock: w.clock, Events: w.recorder, Namespace: namespace,
+		Client: w.client, Cluster: w.cluster, Upgraders: w.finder(), Clock: w.clock, Events: w.recorder, Namespace: namespace,
 		Hooks: w.hooks,
 	})
 }
 
 func (w *world) configs() *UpgradeConfigReconciler {
 	return setUp(w, &UpgradeConfigReconciler{
-		Client: w.client, Cluster: w.cluster, Upgraders: w.upgraders, Clock: w.clock, Events: w.recorder,
+		Client: w.client, Cluster: w.cluster, Upgraders: w.finder(), Clock: w.clock, Events: w.recorder,
 	})
 }
 

@@ -23,15 +23,18 @@ const (
 
 // Graces are the grace periods of a NodeForceDrain. Zero stands for: never.
 type Graces struct {
-	// Node is how long a node may drain before its pods are deleted.
+	// Node is how long a node may drain before its pods are deleted that no PodDisruptionBudget protects.
 	Node time.Duration
+	// Protected is how long it may drain before those are that one does. It may be shorter than Node, too.
+	Protected time.Duration
 	// Pod is how long a pod may take to end before it is deleted with a grace period of a second.
 	Pod time.Duration
 }
 
 // GracesOf returns the grace periods of the spec.
 func GracesOf(spec *v1beta1.NodeForceDrainSpec) Graces {
-	return Graces{Node: spec.NodeDrainGracePeriod.Or(0), Pod: spec.PodForceDeleteGracePeriod.Or(0)}
+	node := spec.NodeDrainGracePeriod.Or(0)
+	return Graces{Node: node, Protected: spec.ProtectedPodGracePeriod.Or(node), Pod: spec.PodForceDeleteGracePeriod.Or(0)}
 }
 
 // Node is a node that drains, and that the NodeForceDrain selects.
@@ -96,6 +99,8 @@ type Decision struct {
 	Crowded bool
 	// Read are the nodes whose pods have to be read.
 	Read []string
+	// Judge are the nodes of whose pods it has to be known which are protected.
+	Judge []string
 	// Confirm are the nodes that have to be read themselves before a pod of theirs may be deleted.
 	Confirm []string
 	// Delete are the pods to be deleted, in order of node, namespace and name.
@@ -171,6 +176,10 @@ func (f *Facts) look(drain *Drain, d *Decision) {
 	if view.Confirmed {
 		drain.Observed = f.sinceCordoned(drain, view.Cordoned)
 	}
+	if f.dependsOnBudgets(drain, view.Pods) {
+		d.Judge = append(d.Judge, drain.Node)
+		return
+	}
 	deletions := f.deletions(drain, view.Pods)
 	if len(deletions) > 0 && !view.Confirmed {
 		d.Confirm = append(d.Confirm, drain.Node)
@@ -185,12 +194,28 @@ func (f *Facts) look(drain *Drain, d *Decision) {
 // before the drain was seen count from there, too.
 func (f *Facts) firstLook(drain *Drain) time.Time {
 	var first time.Time
-	for _, grace := range []time.Duration{f.Node, f.Pod} {
+	for _, grace := range []time.Duration{f.Node, f.Protected, f.Pod} {
 		if grace > 0 {
 			first = soonest(first, drain.Observed.Add(grace))
 		}
 	}
 	return first
+}
+
+// dependsOnBudgets tells whether it takes the PodDisruptionBudgets to say which pods are to be deleted now. They are not asked for
+// before, nor where it makes no difference.
+func (f *Facts) dependsOnBudgets(drain *Drain, pods []Pod) bool {
+	if f.over(drain, f.Node) == f.over(drain, f.Protected) {
+		return false
+	}
+	return slices.ContainsFunc(pods, func(pod Pod) bool {
+		return pod.Selected && pod.Requested.IsZero() && pod.Protection == ProtectionUnknown
+	})
+}
+
+// over tells whether the drain has taken that long.
+func (f *Facts) over(drain *Drain, grace time.Duration) bool {
+	return grace > 0 && !f.Now.Before(drain.Observed.Add(grace))
 }
 
 // sinceCordoned returns since when the drain counts, given when the node was cordoned: one that was cordoned after it was
@@ -237,22 +262,35 @@ func (f *Facts) deadline(drain *Drain, pod *Pod) (at time.Time, forced bool) {
 	switch {
 	case !pod.Selected:
 	case pod.Requested.IsZero():
-		if f.Node > 0 {
-			return drain.Observed.Add(f.Node), false
-		}
+		return f.turn(drain, pod.Protection), false
 	case f.Pod > 0 && pod.GraceSeconds > 1: // else it was by force already, or asked for no more itself
 		return latest(pod.Requested.Add(time.Second), drain.Observed).Add(f.Pod), true
 	}
 	return time.Time{}, false
 }
 
+// turn returns when a pod that runs is to be deleted, the zero time if never. It is not known whether it is protected only where it makes no
+// difference: while neither time has come, or when both have.
+func (f *Facts) turn(drain *Drain, protection Protection) time.Time {
+	grace := f.Node
+	if protection == Protected {
+		grace = f.Protected
+	}
+	if grace == 0 {
+		return time.Time{}
+	}
+	return drain.Observed.Add(grace)
+}
+
 // nextLook returns when the pods of the node have to be read again, after those that are due have been deleted.
 func (f *Facts) nextLook(drain *Drain, pods []Pod) time.Time {
 	var next time.Time
-	if f.Node > 0 {
-		next = drain.Observed.Add(f.Node)
-		if !f.Now.Before(next) {
-			next = f.Now.Add(LookInterval) // pods may still come, and those that are not selected may become so
+	for _, grace := range []time.Duration{f.Node, f.Protected} {
+		switch {
+		case f.over(drain, grace): // pods may still come, and become selected, or lose what protects them
+			next = soonest(next, f.Now.Add(LookInterval))
+		case grace > 0:
+			next = soonest(next, drain.Observed.Add(grace))
 		}
 	}
 	if f.Pod > 0 {

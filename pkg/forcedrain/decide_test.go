@@ -20,7 +20,7 @@ var seen = time.Date(2026, time.November, 24, 22, 0, 0, 400_000_000, time.UTC)
 const id = "drain-a1"
 
 // The grace periods of most tests.
-var graces = forcedrain.Graces{Node: 15 * time.Minute, Pod: 2 * time.Minute}
+var graces = forcedrain.Graces{Node: 15 * time.Minute, Protected: 15 * time.Minute, Pod: 2 * time.Minute}
 
 func at(after time.Duration) time.Time { return seen.Add(after) }
 
@@ -59,6 +59,10 @@ func requested(when time.Time, grace int64) func(*forcedrain.Pod) {
 	return func(p *forcedrain.Pod) { p.Requested, p.GraceSeconds = when.Truncate(time.Second), grace }
 }
 
+func protected(p *forcedrain.Pod) { p.Protection = forcedrain.Protected }
+
+func unprotected(p *forcedrain.Pod) { p.Protection = forcedrain.Unprotected }
+
 func notSelected(p *forcedrain.Pod) { p.Selected = false }
 
 // confirmed is a view after the node was read.
@@ -96,7 +100,7 @@ func TestDecideAboutPods(t *testing.T) {
 		confirm bool
 	}{
 		{"at first nothing is read", 0, drain(0, time.Time{}), graces, nil, nil, 2 * minute, false, false},
-		{"nor for want of a grace period for pods", 2 * minute, drain(0, time.Time{}), forcedrain.Graces{Node: 15 * minute}, nil, nil, 15 * minute, false, false},
+		{"nor for want of a grace period for pods", 2 * minute, drain(0, time.Time{}), forcedrain.Graces{Node: 15 * minute, Protected: 15 * minute}, nil, nil, 15 * minute, false, false},
 		{"nor ever without any", 99 * minute, drain(0, time.Time{}), forcedrain.Graces{}, nil, nil, 0, false, false},
 		{"the first that may be due", 2 * minute, drain(0, time.Time{}), graces, nil, nil, 0, true, false},
 		{"a nanosecond before", 2*minute - 1, drain(0, time.Time{}), graces, nil, nil, 2 * minute, false, false},
@@ -110,7 +114,7 @@ func TestDecideAboutPods(t *testing.T) {
 		{"only pods that are selected", 15 * minute, drain(0, at(15*minute)), graces, unconfirmed(pod("cart", notSelected)), nil, 16 * minute, false, false},
 		{"one that ends already is not deleted twice", 15 * minute, drain(0, at(15*minute)), graces, unconfirmed(pod("cart", requested(at(14*minute), 600))), nil, 16 * minute, false, false},
 		{"the grace period of the node is off", 99 * minute, drain(0, at(98*minute)), forcedrain.Graces{Pod: 2 * minute}, unconfirmed(pod("cart")), nil, 101 * minute, false, false},
-		{"it is looked at every minute from then on", 20 * minute, drain(0, at(20*minute)), forcedrain.Graces{Node: 15 * minute}, unconfirmed(), nil, 21 * minute, false, false},
+		{"it is looked at every minute from then on", 20 * minute, drain(0, at(20*minute)), forcedrain.Graces{Node: 15 * minute, Protected: 15 * minute}, unconfirmed(), nil, 21 * minute, false, false},
 
 		// Requested at 5m, which is 22:05:00.4; the API says 22:05:00, which may have been 22:05:01.
 		{"one that hangs has time", 6 * minute, drain(0, at(6*minute)), graces, unconfirmed(pod("cart", requested(at(5*minute), 30))), nil, 7*minute + 600*time.Millisecond, false, false},
@@ -124,7 +128,7 @@ func TestDecideAboutPods(t *testing.T) {
 		{"not one that is not selected", 99 * minute, drain(0, at(98*minute)), forcedrain.Graces{Pod: 2 * minute}, unconfirmed(pod("cart", requested(at(0), 30), notSelected)), nil, 101 * minute, false, false},
 		{"never twice", 99 * minute, drain(0, at(98*minute)), forcedrain.Graces{Pod: 2 * minute}, unconfirmed(pod("cart", requested(at(0), 1))), nil, 101 * minute, false, false},
 		{"nor where its own grace is none", 99 * minute, drain(0, at(98*minute)), forcedrain.Graces{Pod: 2 * minute}, unconfirmed(pod("cart", requested(at(0), 0))), nil, 101 * minute, false, false},
-		{"nor where it is off", 99 * minute, drain(0, at(98*minute)), forcedrain.Graces{Node: 999 * minute}, unconfirmed(pod("cart", requested(at(0), 30))), nil, 999 * minute, false, false},
+		{"nor where it is off", 99 * minute, drain(0, at(98*minute)), forcedrain.Graces{Node: 999 * minute, Protected: 999 * minute}, unconfirmed(pod("cart", requested(at(0), 30))), nil, 999 * minute, false, false},
 		{"a grace period of nearly nothing does not make it look all the time", minute, drain(0, at(minute)), forcedrain.Graces{Pod: 1}, unconfirmed(), nil, minute + second, false, false},
 		{"pods are deleted in order, by force or not", 20 * minute, drain(0, at(20*minute)), graces, confirmed(cordoned, pod("c"), pod("b", requested(at(5*minute), 30)), pod("a")),
 			[]string{"worker-1: shop/a", "worker-1: shop/b!", "worker-1: shop/c"}, 21 * minute, false, false},

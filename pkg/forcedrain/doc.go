@@ -17,6 +17,9 @@
 //	          the pod's own          deleted with a
 //	          grace period           grace of a second
 //
+// Pods that a PodDisruptionBudget protects may have a time of their own instead of
+// the node grace, protectedPodGracePeriod.
+//
 // No time is ever taken to be earlier than it was: where a clock has been cut to
 // whole seconds, the second after it counts.
 package forcedrain

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
@@ -18,8 +19,11 @@ import (
 type Pod struct {
 	Namespace, Name string
 	UID             types.UID
+	Labels          labels.Set
 	// Selected is set if the NodeForceDrain selects the pod.
 	Selected bool
+	// Protection tells whether a PodDisruptionBudget protects the pod, if that is known.
+	Protection Protection
 	// Requested is when its deletion was asked for, in whole seconds, cut off; the zero time if it was not.
 	Requested time.Time
 	// GraceSeconds is the grace period of that deletion.
@@ -28,7 +32,7 @@ type Pod struct {
 
 // NewPod returns the facts of the pod.
 func NewPod(pod *corev1.Pod, selected bool) Pod {
-	p := Pod{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Selected: selected}
+	p := Pod{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Labels: pod.Labels, Selected: selected}
 	if pod.DeletionTimestamp != nil {
 		if pod.DeletionGracePeriodSeconds != nil {
 			p.GraceSeconds = *pod.DeletionGracePeriodSeconds

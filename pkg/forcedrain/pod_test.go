@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
 	"github.com/appuio/managed-upgrade-operator/pkg/forcedrain"
@@ -55,7 +56,8 @@ func TestNewPod(t *testing.T) {
 		pod    corev1.Pod
 		want   forcedrain.Pod
 	}{
-		{"it runs", corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "cart", UID: "u"}}, forcedrain.Pod{Namespace: "shop", Name: "cart", UID: "u", Selected: true}},
+		{"it runs", corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "cart", UID: "u", Labels: labels.Set{"app": "cart"}}},
+			forcedrain.Pod{Namespace: "shop", Name: "cart", UID: "u", Labels: labels.Set{"app": "cart"}, Selected: true}},
 		{"it ends", corev1.Pod{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &ends, DeletionGracePeriodSeconds: &grace}},
 			forcedrain.Pod{Selected: true, Requested: ends.Add(-30 * time.Second), GraceSeconds: 30}},
 		{"it ends at once", corev1.Pod{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &ends}}, forcedrain.Pod{Selected: true, Requested: ends.Time}},

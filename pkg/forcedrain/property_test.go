@@ -26,6 +26,8 @@ type story struct {
 	cordoned time.Time
 	pods     []*truePod
 	created  int
+	// budgetsAway is set while budgets cannot be listed.
+	budgetsAway bool
 
 	// The process: what its watch saw, what it remembers, and what is in the status.
 	blind            bool // its watch is broken
@@ -36,6 +38,7 @@ type story struct {
 type truePod struct {
 	name      string
 	selected  bool
+	protected bool
 	requested time.Time // the zero time if its deletion was not asked for
 	grace     int64
 }
@@ -60,20 +63,16 @@ func (s *story) pass(t *rapid.T) time.Time {
 		facts.Nodes = []forcedrain.Node{*s.seen}
 	}
 	d := forcedrain.Decide(facts)
-	if len(d.Read) > 0 {
-		facts.Views["worker-1"] = forcedrain.View{Pods: s.api()}
-		d = forcedrain.Decide(facts)
-	}
-	if len(d.Confirm) > 0 {
-		view := forcedrain.View{Pods: s.api(), Confirmed: true, Cordoned: s.cordoned}
-		if s.draining {
-			view.DrainID = s.id
+	for questions := 0; len(d.Read)+len(d.Judge)+len(d.Confirm) > 0; questions++ {
+		if questions == 3 {
+			t.Fatalf("asks for what it was told: %+v", d)
 		}
-		facts.Views["worker-1"] = view
+		if len(d.Judge) > 0 && s.budgetsAway {
+			d.LookAt("worker-1", s.now.Add(forcedrain.LookInterval))
+			break
+		}
+		s.answer(facts, &d)
 		d = forcedrain.Decide(facts)
-	}
-	if len(d.Read) > 0 || len(d.Confirm) > 0 {
-		t.Fatalf("asks for what it was told: %+v", d)
 	}
 	for _, deletion := range d.Delete {
 		s.delete(t, &deletion)
@@ -86,6 +85,36 @@ func (s *story) pass(t *rapid.T) time.Time {
 		s.recorded = d.Drains
 	}
 	return d.Next
+}
+
+// answer reads what the decision asks for.
+func (s *story) answer(facts *forcedrain.Facts, d *forcedrain.Decision) {
+	view := facts.Views["worker-1"]
+	switch {
+	case len(d.Read) > 0:
+		view.Pods = s.api()
+	case len(d.Judge) > 0:
+		for i, p := range s.pods {
+			view.Pods[i].Protection = forcedrain.Unprotected
+			if p.protected {
+				view.Pods[i].Protection = forcedrain.Protected
+			}
+		}
+	default:
+		view.Confirmed, view.Cordoned = true, s.cordoned
+		if s.draining {
+			view.DrainID = s.id
+		}
+	}
+	facts.Views["worker-1"] = view
+}
+
+// graceOf returns how long a node drains before the pod is deleted, zero for never.
+func (s *story) graceOf(p *truePod) time.Duration {
+	if p.protected {
+		return s.graces.Protected
+	}
+	return s.graces.Node
 }
 
 // api returns the pods as the API tells of them.
@@ -111,7 +140,7 @@ func (s *story) delete(t *rapid.T, d *forcedrain.Deletion) {
 		t.Fatalf("deletes %s for %s, while the node drains (%t) by %s", p.name, d.Drain.ID, s.draining, s.id)
 	case !p.selected:
 		t.Fatalf("deletes %s, which is not selected", p.name)
-	case !d.Forced && (s.graces.Node == 0 || !p.requested.IsZero() || s.now.Before(s.began.Add(s.graces.Node))):
+	case !d.Forced && (s.graceOf(p) == 0 || !p.requested.IsZero() || s.now.Before(s.began.Add(s.graceOf(p)))):
 		t.Fatalf("deletes %+v at %s of a drain since %s, with the grace periods %+v", p, s.now, s.began, s.graces)
 	case d.Forced && (s.graces.Pod == 0 || p.requested.IsZero() || p.grace <= 1 ||
 		s.now.Before(p.requested.Add(s.graces.Pod)) || s.now.Before(s.began.Add(s.graces.Pod))):
@@ -187,8 +216,16 @@ func (s *story) actions() map[string]func(*rapid.T) {
 		},
 		"a pod": func(t *rapid.T) {
 			s.created++
-			s.pods = append(s.pods, &truePod{name: fmt.Sprintf("pod-%d", s.created), selected: rapid.Bool().Draw(t, "selected")})
+			s.pods = append(s.pods, &truePod{
+				name: fmt.Sprintf("pod-%d", s.created), selected: rapid.Bool().Draw(t, "selected"), protected: rapid.Bool().Draw(t, "protected"),
+			})
 		},
+		"budgets come and go": func(t *rapid.T) {
+			for _, p := range s.pods {
+				p.protected = rapid.Bool().Draw(t, p.name)
+			}
+		},
+		"budgets cannot be listed": func(t *rapid.T) { s.budgetsAway = rapid.Bool().Draw(t, "away") },
 		"evict": func(t *rapid.T) {
 			for _, p := range s.pods {
 				if p.requested.IsZero() && rapid.Bool().Draw(t, p.name) {
@@ -207,15 +244,15 @@ func (s *story) expectProgress(t *rapid.T) {
 	if !s.draining {
 		s.begin(t)
 	}
-	s.blind = false
+	s.blind, s.budgetsAway = false, false
 	s.see(false)
 	// A pod that came late is found in a minute. The rest is for the lag of a taint, and for the second in which it came.
-	s.advance(t, s.graces.Node+s.graces.Pod+forcedrain.LookInterval+10*time.Second)
+	s.advance(t, max(s.graces.Node, s.graces.Protected)+s.graces.Pod+forcedrain.LookInterval+10*time.Second)
 	s.pass(t)
 	for _, p := range s.pods {
 		switch {
 		case !p.selected:
-		case s.graces.Node > 0 && p.requested.IsZero():
+		case s.graceOf(p) > 0 && p.requested.IsZero():
 			t.Fatalf("%+v is left alone at %s by a drain since %s, with the grace periods %+v", p, s.now, s.began, s.graces)
 		case s.graces.Pod > 0 && p.grace > 1 && !s.now.Before(p.requested.Add(s.graces.Pod+10*time.Second)):
 			t.Fatalf("%+v hangs at %s in a drain since %s, with the grace periods %+v", p, s.now, s.began, s.graces)
@@ -228,7 +265,7 @@ func TestNothingIsDeletedBeforeItsTime(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		grace := rapid.SampledFrom([]time.Duration{0, time.Second, 90 * time.Second, 15 * time.Minute})
 		s := &story{
-			graces: forcedrain.Graces{Node: grace.Draw(t, "node grace"), Pod: grace.Draw(t, "pod grace")},
+			graces: forcedrain.Graces{Node: grace.Draw(t, "node grace"), Protected: grace.Draw(t, "protected grace"), Pod: grace.Draw(t, "pod grace")},
 			now:    seen.Add(time.Duration(rapid.Int64Range(0, int64(time.Second)).Draw(t, "fraction"))),
 		}
 		t.Repeat(s.actions())

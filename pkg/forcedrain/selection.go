@@ -8,6 +8,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
+	"regexp/syntax"
+	"slices"
 	"time"
 
 	"github.com/itchyny/gojq"
@@ -36,6 +39,7 @@ type Problem struct {
 type Selection struct {
 	nodes, namespaces labels.Selector
 	jq                *gojq.Code // nil for all pods
+	ignored           []*regexp.Regexp
 }
 
 // NewSelection reads the selectors of the spec. Exactly one of its results is nil.
@@ -61,7 +65,33 @@ func NewSelection(spec *v1beta1.NodeForceDrainSpec) (*Selection, *Problem) {
 			return nil, &Problem{v1beta1.ReasonInvalidJQ, fmt.Sprintf("spec.podJQSelector cannot be used: %v", err)}
 		}
 	}
+	for _, pattern := range spec.IgnoredNamespacePatterns {
+		compiled, err := compilePattern(pattern)
+		if err != nil {
+			return nil, &Problem{v1beta1.ReasonInvalidPattern, fmt.Sprintf("spec.ignoredNamespacePatterns has %q, which cannot be used: %v", pattern, err)}
+		}
+		s.ignored = append(s.ignored, compiled)
+	}
 	return s, nil
+}
+
+// maxPatternSize bounds how large a pattern is compiled, in instructions, each of which may be looked at for every letter of a name. What has no
+// counted repetitions is about as large as it is long, 253 at most.
+const maxPatternSize = 1000
+
+func compilePattern(pattern string) (*regexp.Regexp, error) {
+	parsed, err := syntax.Parse(pattern, syntax.Perl)
+	if err != nil {
+		return nil, err
+	}
+	program, err := syntax.Compile(parsed.Simplify())
+	if err != nil {
+		return nil, err
+	}
+	if len(program.Inst) > maxPatternSize {
+		return nil, errors.New("its repetitions make it too large")
+	}
+	return regexp.Compile(pattern)
 }
 
 // compileJQ compiles an expression that sees neither the operator's environment nor its files: no loader is given.
@@ -88,6 +118,11 @@ func (s *Selection) AnyNamespace() bool { return s.namespaces.Empty() }
 // SelectsNamespace tells whether a namespace of those labels is selected.
 func (s *Selection) SelectsNamespace(namespaceLabels map[string]string) bool {
 	return s.namespaces.Matches(labels.Set(namespaceLabels))
+}
+
+// IgnoresNamespace tells whether the pods of a namespace are left alone, whatever selects them.
+func (s *Selection) IgnoresNamespace(name string) bool {
+	return slices.ContainsFunc(s.ignored, func(pattern *regexp.Regexp) bool { return pattern.MatchString(name) })
 }
 
 // Evaluation applies podJQSelector to the pods of one pass. It must not be used from several goroutines.

@@ -5,6 +5,7 @@ package forcedrain_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -164,6 +165,9 @@ func TestNewSelectionRefuses(t *testing.T) {
 		{"blank", v1beta1.NodeForceDrainSpec{PodJQSelector: " "}, v1beta1.ReasonInvalidJQ, "missing query"},
 		{"an unknown function", v1beta1.NodeForceDrainSpec{PodJQSelector: "isPod"}, v1beta1.ReasonInvalidJQ, "function not defined: isPod/0"},
 		{"more input", v1beta1.NodeForceDrainSpec{PodJQSelector: "input"}, v1beta1.ReasonInvalidJQ, "not allowed"},
+		{"patterns", v1beta1.NodeForceDrainSpec{IgnoredNamespacePatterns: []string{"^openshift-", "shop["}}, v1beta1.ReasonInvalidPattern, `spec.ignoredNamespacePatterns has "shop[", which cannot be used: error parsing regexp: missing closing ]`},
+		{"what RE2 does not know", v1beta1.NodeForceDrainSpec{IgnoredNamespacePatterns: []string{"(?!shop)"}}, v1beta1.ReasonInvalidPattern, `"(?!shop)"`},
+		{"large patterns", v1beta1.NodeForceDrainSpec{IgnoredNamespacePatterns: []string{".{900}.{900}"}}, v1beta1.ReasonInvalidPattern, `".{900}.{900}", which cannot be used: its repetitions make it too large`},
 		{"files", v1beta1.NodeForceDrainSpec{PodJQSelector: `import "a" as $a; true`}, v1beta1.ReasonInvalidJQ, "cannot load module"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -198,6 +202,36 @@ func TestSelectionOfNodesAndNamespaces(t *testing.T) {
 			}
 			if !namespaces.SelectsNode(none) {
 				t.Error("a selector of namespaces selects nodes")
+			}
+		})
+	}
+}
+
+func TestIgnoredNamespaces(t *testing.T) {
+	for _, tc := range []struct {
+		reason   string
+		patterns []string
+		want     []string
+	}{
+		{"none", nil, nil},
+		{"a part of the name", []string{"shop"}, []string{"shop", "my-shop-2"}},
+		{"the beginning", []string{"^openshift-"}, []string{"openshift-etcd"}},
+		{"the whole name", []string{"^shop$"}, []string{"shop"}},
+		{"the case counts", []string{"SHOP"}, nil},
+		{"unless it is said not to", []string{"(?i)SHOP"}, []string{"shop", "my-shop-2"}},
+		{"any of several", []string{"etcd$", "^my-"}, []string{"openshift-etcd", "my-shop-2"}},
+		{"the longest that there may be", []string{"^" + strings.Repeat("[a-z]", 50)}, nil},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			s := newSelection(t, v1beta1.NodeForceDrainSpec{IgnoredNamespacePatterns: tc.patterns})
+			var got []string
+			for _, name := range []string{"shop", "openshift-etcd", "my-shop-2", "bank"} {
+				if s.IgnoresNamespace(name) {
+					got = append(got, name)
+				}
+			}
+			if !slices.Equal(got, tc.want) {
+				t.Errorf("ignores %v, want %v", got, tc.want)
 			}
 		})
 	}

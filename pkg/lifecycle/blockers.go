@@ -4,8 +4,8 @@
 package lifecycle
 
 import (
-	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -57,12 +57,15 @@ func dropPreview(job *v1beta1.UpgradeJob) {
 	})
 }
 
-// UnknownUpgrader is what holds up a job whose upgrader this operator does not know.
-func UnknownUpgrader(job *v1beta1.UpgradeJob) v1beta1.Blocker {
+// UnknownUpgrader is what holds up a job whose upgrader this operator does not know, or cannot use.
+func UnknownUpgrader(message string) v1beta1.Blocker {
+	if message != "" {
+		message = strings.ToUpper(message[:1]) + message[1:]
+	}
 	return v1beta1.Blocker{
 		Code:       v1beta1.ReasonUnknownUpgrader,
-		Message:    fmt.Sprintf("There is no upgrader %q.", job.Spec.Config.Upgrader),
-		ClearsWhen: "an operator runs that has the upgrader",
+		Message:    message,
+		ClearsWhen: "an operator runs that has the upgrader, or an object of kind Upgrader with its name can be used",
 	}
 }
 

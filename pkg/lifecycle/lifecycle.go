@@ -50,6 +50,8 @@ type Facts struct {
 	LockedBy string
 	// Commenced tells whether the upgrade has commenced: then no window holds it back any more.
 	Commenced bool
+	// CommenceBy is when the job fails if its upgrade has not commenced; the zero time if there is no such limit.
+	CommenceBy time.Time
 	// CreateHooks is how far the hooks of the event Create are.
 	CreateHooks hooks.Progress
 	// UpgraderError says why the job's upgrader cannot be used; nil if it can.
@@ -68,7 +70,7 @@ type Decision struct {
 // its start, but for the window: somebody asked for it now. So does one that lost the race for the lock.
 func Decide(job *v1beta1.UpgradeJob, facts Facts, now time.Time) Decision {
 	if Started(job) && (facts.LockedBy == "" || facts.Commenced) {
-		return decideStarted(job, now)
+		return decideStarted(job, facts, now)
 	}
 	if run := facts.CreateHooks.Aborted; run != nil {
 		return Decision{Action: Fail, Reason: v1beta1.ReasonHookFailed, Message: steps.HookAborted(*run)}
@@ -103,7 +105,7 @@ func decideResumed(job *v1beta1.UpgradeJob, facts Facts, now time.Time) Decision
 	case facts.Suspension != nil && !facts.Commenced:
 		return Decision{Action: Skip, Reason: v1beta1.ReasonSuspended, Message: suspended(facts.Suspension)}
 	case !now.Before(deadline):
-		return decideStarted(job, now)
+		return decideStarted(job, facts, now)
 	}
 	return decideFree(job, facts, deadline, now)
 }
@@ -118,7 +120,7 @@ func decideFree(job *v1beta1.UpgradeJob, facts Facts, latest, now time.Time) Dec
 	case facts.LockedBy != "":
 		return Decision{Wait, v1beta1.ReasonClusterLocked, "The cluster is locked by " + facts.LockedBy + ".", untilLatest(latest, now)}
 	}
-	return decideStarted(job, now)
+	return decideStarted(job, facts, now)
 }
 
 // Started tells whether the job has started, and has not been resumed since.
@@ -127,17 +129,27 @@ func Started(job *v1beta1.UpgradeJob) bool {
 }
 
 // decideStarted judges a job that runs, or is free to.
-func decideStarted(job *v1beta1.UpgradeJob, now time.Time) Decision {
+func decideStarted(job *v1beta1.UpgradeJob, facts Facts, now time.Time) Decision {
 	deadline := Deadline(job)
 	left := deadline.Sub(now)
-	if left > 0 {
-		return Decision{Action: Run, After: left}
+	if left <= 0 {
+		return tooLate(job, v1beta1.ReasonTimedOut, fmt.Sprintf("The job did not end by %s.", stamp(deadline)))
 	}
-	message := fmt.Sprintf("The job did not end by %s.", stamp(deadline))
+	if by := facts.CommenceBy; !by.IsZero() && !facts.Commenced {
+		if !now.Before(by) {
+			return tooLate(job, v1beta1.ReasonUpgradeWindowBreached, fmt.Sprintf("The upgrade did not commence by %s.", stamp(by)))
+		}
+		left = min(left, by.Sub(now))
+	}
+	return Decision{Action: Run, After: left}
+}
+
+// tooLate fails the job, and names what it waited for last.
+func tooLate(job *v1beta1.UpgradeJob, reason, message string) Decision {
 	if b := job.Status.Blockers; len(b) > 0 {
 		message += " Last it waited for: " + b[0].Message
 	}
-	return Decision{Action: Fail, Reason: v1beta1.ReasonTimedOut, Message: message}
+	return Decision{Action: Fail, Reason: reason, Message: message}
 }
 
 // Deadline is when the job fails if it has not ended: upgradeTimeout after startAfter, or after the last resume.
@@ -178,7 +190,7 @@ func SetWaiting(job *v1beta1.UpgradeJob, d Decision, now time.Time) {
 	job.Status.Phase = v1beta1.PhasePending
 	switch d.Reason {
 	case v1beta1.ReasonUnknownUpgrader:
-		SetBlocker(job, UnknownUpgrader(job), now)
+		SetBlocker(job, UnknownUpgrader(d.Message), now)
 	case v1beta1.ReasonClusterLocked:
 		SetBlocker(job, v1beta1.Blocker{
 			Code:       v1beta1.ReasonClusterLocked,

@@ -13,7 +13,10 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// HasAlertmanager tells whether silences can be asked for.
+// errNoAlertmanager is for questions to an Alertmanager that there is not.
+var errNoAlertmanager error = failure{"no Alertmanager is configured (--alertmanager-url)", true}
+
+// HasAlertmanager tells whether an Alertmanager is configured, so that silences can be asked for, and made.
 func (c *Client) HasAlertmanager() bool { return c != nil && c.alertmanager != nil }
 
 // SilencedAlerts returns the labels of the critical alerts that are silenced in Alertmanager, as of at most maxAge before
@@ -21,7 +24,7 @@ func (c *Client) HasAlertmanager() bool { return c != nil && c.alertmanager != n
 // not be changed.
 func (c *Client) SilencedAlerts(ctx context.Context, now time.Time, maxAge time.Duration) ([]model.LabelSet, error) {
 	if !c.HasAlertmanager() {
-		return nil, failure{"no Alertmanager is configured (--alertmanager-url)", true}
+		return nil, errNoAlertmanager
 	}
 	c.mutex.Lock()
 	silenced := c.silenced

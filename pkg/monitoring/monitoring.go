@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package monitoring asks Prometheus (or Thanos, which speaks the same) and
-// Alertmanager about the cluster.
+// Alertmanager about the cluster, and has alerts silenced.
 //
 // It fails closed: an error, a warning that the answer is incomplete, and a
 // response that does not call itself a success are never an empty answer.
@@ -59,11 +59,13 @@ type Options struct {
 type Client struct {
 	prometheus   promv1.API
 	alertmanager api.Client
+	silencer     api.Client // the same, without what is said of Prometheus's API
 	timeout      time.Duration
 
 	mutex    sync.Mutex // of what follows
 	queries  map[string]*query
 	silenced *poll.Question[[]model.LabelSet]
+	silences *poll.Question[[]Silence]
 }
 
 // New returns a client. Nothing is asked yet: an error means that the options cannot be used.
@@ -86,7 +88,7 @@ func New(o Options) (*Client, error) {
 		if err != nil {
 			return nil, fmt.Errorf("reach Alertmanager: %w", err)
 		}
-		c.alertmanager = endpoint
+		c.alertmanager, c.silencer = endpoint, endpoint.Client
 	}
 	return c, nil
 }
@@ -98,14 +100,14 @@ func (c *Client) Forget() {
 	}
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
-	c.queries, c.silenced = map[string]*query{}, &poll.Question[[]model.LabelSet]{}
+	c.queries, c.silenced, c.silences = map[string]*query{}, &poll.Question[[]model.LabelSet]{}, &poll.Question[[]Silence]{}
 }
 
 // newEndpoint returns a client that adds the parameters to each request.
-func newEndpoint(address, parameters string, o Options) (api.Client, error) {
+func newEndpoint(address, parameters string, o Options) (strict, error) {
 	u, err := parseURL(address)
 	if err != nil {
-		return nil, err
+		return strict{}, err
 	}
 	settings := promconfig.HTTPClientConfig{
 		TLSConfig:   promconfig.TLSConfig{CAFile: o.CAFile},
@@ -113,13 +115,13 @@ func newEndpoint(address, parameters string, o Options) (api.Client, error) {
 	}
 	if o.TokenFile != "" {
 		if u.Scheme == "http" && !loopback(u.Hostname()) {
-			return nil, errors.New("the token would be sent in clear: use https, or no token file")
+			return strict{}, errors.New("the token would be sent in clear: use https, or no token file")
 		}
 		settings.Authorization = &promconfig.Authorization{Type: "Bearer", CredentialsFile: o.TokenFile}
 	}
 	transport, err := promconfig.NewRoundTripperFromConfig(settings, "monitoring")
 	if err != nil {
-		return nil, err
+		return strict{}, err
 	}
 	u.RawQuery = parameters
 	client, err := api.NewClient(api.Config{Address: u.String(), Client: &http.Client{
@@ -128,7 +130,7 @@ func newEndpoint(address, parameters string, o Options) (api.Client, error) {
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}})
 	if err != nil {
-		return nil, err
+		return strict{}, err
 	}
 	return strict{client}, nil
 }

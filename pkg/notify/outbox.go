@@ -28,10 +28,10 @@ const (
 // Append puts a transition into the outbox of the job, as of now and with the phase that the job has now. The caller
 // writes the job's status together with what makes the transition. A transition that no receiver wants is left out: what
 // the receivers want is immutable. It never changes a Notice that it appended before, so that each repeat of its
-// delivery says the same.
-func Append(job *v1beta1.UpgradeJob, n v1beta1.Notice, now time.Time) {
+// delivery says the same. It returns the sequence of the Notice, 0 where it was left out.
+func Append(job *v1beta1.UpgradeJob, n v1beta1.Notice, now time.Time) int64 {
 	if !wanted(&job.Spec.Config, n.Type) {
-		return
+		return 0
 	}
 	if job.Status.Notifications == nil {
 		job.Status.Notifications = &v1beta1.NotificationsStatus{}
@@ -50,6 +50,7 @@ func Append(job *v1beta1.UpgradeJob, n v1beta1.Notice, now time.Time) {
 		n.Blockers = nil
 	}
 	status.Outbox = append(trim(job), n)
+	return n.Sequence
 }
 
 // wanted tells whether any receiver is to be told of such a transition.

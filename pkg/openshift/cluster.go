@@ -189,6 +189,12 @@ func (c *Cluster) ClearDesiredUpdate(ctx context.Context, cv *configv1.ClusterVe
 	return c.patchVersion(ctx, cv, map[string]any{"spec": map[string]any{"desiredUpdate": nil}})
 }
 
+// SetChannel has the cluster look for updates in the channel. It fails with a conflict if the object is not the one that was judged
+// any more.
+func (c *Cluster) SetChannel(ctx context.Context, cv *configv1.ClusterVersion, channel string) (*configv1.ClusterVersion, error) {
+	return c.patchVersion(ctx, cv, map[string]any{"spec": map[string]any{"channel": channel}})
+}
+
 // SetLock records the holder of the cluster on ClusterVersion/version; an empty holder releases it. It fails with a
 // conflict if the object is not the one that was judged any more.
 func (c *Cluster) SetLock(ctx context.Context, cv *configv1.ClusterVersion, holder string) (*configv1.ClusterVersion, error) {

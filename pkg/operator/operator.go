@@ -16,6 +16,7 @@ import (
 
 	apiserverv1 "github.com/openshift/api/apiserver/v1"
 	configv1 "github.com/openshift/api/config/v1"
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -40,6 +41,7 @@ import (
 
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
 	"github.com/appuio/managed-upgrade-operator/pkg/controller"
+	"github.com/appuio/managed-upgrade-operator/pkg/dependency"
 	"github.com/appuio/managed-upgrade-operator/pkg/hooks"
 	"github.com/appuio/managed-upgrade-operator/pkg/monitoring"
 	"github.com/appuio/managed-upgrade-operator/pkg/openshift"
@@ -75,6 +77,8 @@ type Options struct {
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
 	// Upgraders that jobs can choose. Required.
 	Upgraders *upgrader.Registry
+	// Catalogue has the steps of which objects of kind Upgrader are made. Nil for upgrader.NewCatalogue().
+	Catalogue *upgrader.Catalogue
 	// Monitoring says where Prometheus and Alertmanager are.
 	Monitoring monitoring.Options
 	// Clock tells the time. Required.
@@ -85,7 +89,7 @@ type Options struct {
 func NewScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		batchv1.AddToScheme, corev1.AddToScheme, policyv1.AddToScheme, v1beta1.AddToScheme, apiserverv1.Install, configv1.Install, mcfgv1.Install,
+		batchv1.AddToScheme, corev1.AddToScheme, policyv1.AddToScheme, v1beta1.AddToScheme, apiserverv1.Install, configv1.Install, machinev1beta1.Install, mcfgv1.Install,
 	} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("build the scheme: %w", err)
@@ -218,26 +222,31 @@ func addReconcilers(ctx context.Context, mgr ctrl.Manager, watcher *monitoring.C
 	}
 	cluster := openshift.NewCluster(mgr.GetClient(), mgr.GetAPIReader())
 	recorder := mgr.GetEventRecorder("managed-upgrade-operator")
+	upgraders := &upgrader.Finder{Registry: o.Upgraders, Catalogue: cmp.Or(o.Catalogue, upgrader.NewCatalogue()), Reader: mgr.GetClient()}
 	jobs := &controller.UpgradeJobReconciler{
-		Client: mgr.GetClient(), Cluster: cluster, Monitoring: watcher, Upgraders: o.Upgraders, Clock: o.Clock, Events: recorder,
-		Namespace: o.Namespace, Hooks: &hooks.Engine{Client: mgr.GetClient(), Live: mgr.GetAPIReader()},
+		Client: mgr.GetClient(), Cluster: cluster, Monitoring: watcher, Upgraders: upgraders, Clock: o.Clock, Events: recorder,
+		Namespace: o.Namespace, Hooks: &hooks.Engine{Client: mgr.GetClient(), Live: mgr.GetAPIReader()}, Dependencies: &dependency.Prober{},
+		Live: mgr.GetAPIReader(),
 	}
 	for name, reconciler := range map[string]interface{ SetupWithManager(ctrl.Manager) error }{
+		"Upgrader": &controller.UpgraderReconciler{
+			Client: mgr.GetClient(), Upgraders: upgraders, Clock: o.Clock,
+		},
 		"UpgradeConfig": &controller.UpgradeConfigReconciler{
-			Client: mgr.GetClient(), Cluster: cluster, Upgraders: o.Upgraders, Clock: o.Clock, Events: recorder, Namespace: o.Namespace,
+			Client: mgr.GetClient(), Cluster: cluster, Upgraders: upgraders, Clock: o.Clock, Events: recorder, Namespace: o.Namespace,
 		},
 		"UpgradeJob": jobs,
 		"notifications": &controller.NotificationReconciler{
 			Client: mgr.GetClient(), Secrets: mgr.GetAPIReader(), Cluster: cluster, Clock: o.Clock, Jobs: jobs,
 		},
 		"UpgradeJobHook": &controller.UpgradeJobHookReconciler{
-			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Upgraders: o.Upgraders, Clock: o.Clock,
+			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Upgraders: upgraders, Clock: o.Clock,
 		},
 		"UpgradeSuspensionWindow": &controller.UpgradeSuspensionWindowReconciler{
 			Client: mgr.GetClient(), Clock: o.Clock,
 		},
 		"ClusterVersion": &controller.ClusterVersionReconciler{
-			Client: mgr.GetClient(), Cluster: cluster, Clock: o.Clock, Namespace: o.OperatorNamespace,
+			Client: mgr.GetClient(), Cluster: cluster, Clock: o.Clock, Namespace: o.OperatorNamespace, JobNamespace: o.Namespace,
 		},
 		"NodeForceDrain": &controller.NodeForceDrainReconciler{
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: o.Clock, Events: recorder, Namespace: cmp.Or(o.Namespace, o.OperatorNamespace),

@@ -20,14 +20,22 @@ const NodesWait = openshift.NodesInterval
 // MachineConfigPoolsUpgraded waits until every machine of every pool that is not delayed runs the configuration of the
 // release. The cluster-version operator is done before that: it waits for the masters only. Pools that an earlier job left
 // paused are released.
-func MachineConfigPoolsUpgraded() Step { return machineConfigPoolsUpgraded{} }
+func MachineConfigPoolsUpgraded() Step {
+	return poolsUpgraded{ConditionMachineConfigPoolsUpgraded, func(ctx context.Context, u *Upgrade) ([]judgedPool, error) {
+		return poolsToUpgrade(ctx, u, false)
+	}}
+}
 
-type machineConfigPoolsUpgraded struct{}
+// poolsUpgraded waits for the machines of pools.
+type poolsUpgraded struct {
+	condition string
+	pools     func(context.Context, *Upgrade) ([]judgedPool, error)
+}
 
-func (machineConfigPoolsUpgraded) Condition() string { return ConditionMachineConfigPoolsUpgraded }
+func (s poolsUpgraded) Condition() string { return s.condition }
 
-func (machineConfigPoolsUpgraded) Run(ctx context.Context, u *Upgrade) (Verdict, error) {
-	all, err := poolsToUpgrade(ctx, u, false)
+func (s poolsUpgraded) Run(ctx context.Context, u *Upgrade) (Verdict, error) {
+	all, err := s.pools(ctx, u)
 	if err != nil {
 		return Verdict{}, err
 	}

@@ -15,7 +15,7 @@ import (
 // Tell tells of a stage of the upgrade: once, and once more if the job is resumed and gets there again. It goes out to the receivers of
 // notifications, and as an Event, when the pass is recorded.
 func (u *Upgrade) Tell(stage v1beta1.UpgradeStage, message string) {
-	if u.told(stage) != nil {
+	if u.told(stage) != nil || !u.Job.Spec.Config.StageNotifications.Tells(stage) {
 		return
 	}
 	status := &u.Job.Status
@@ -57,7 +57,7 @@ func (u *Upgrade) undelivered(stage v1beta1.UpgradeStage) []string {
 	return names
 }
 
-// Beginning tells of a stage before the step runs for the first time, unless the upgrade has commenced.
+// Beginning tells of a stage before the step runs for the first time, unless the upgrade has commenced, or does not any more.
 func Beginning(stage v1beta1.UpgradeStage, message string, step Step) Step {
 	return beginning{step, stage, message}
 }
@@ -69,7 +69,7 @@ type beginning struct {
 }
 
 func (s beginning) Run(ctx context.Context, u *Upgrade) (Verdict, error) {
-	if u.Needed() && !u.Commenced() {
+	if u.Needed() && !u.Commenced() && !u.Now.After(u.CommenceBefore()) {
 		u.Tell(s.stage, s.message)
 	}
 	return s.Step.Run(ctx, u)

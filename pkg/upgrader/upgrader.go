@@ -27,6 +27,22 @@ type Upgrader interface {
 	Finally() []steps.Step
 }
 
+// Windowed is an upgrader whose upgrades have to commence within config.upgradeWindow.timeOut.
+type Windowed interface {
+	Upgrader
+	// CommencesInWindow tells whether a job fails that has not commenced by then.
+	CommencesInWindow() bool
+}
+
+// CommencesInWindow tells whether a job of the upgrader fails that has not commenced within config.upgradeWindow.timeOut. Nil does not.
+func CommencesInWindow(u Upgrader) bool {
+	windowed, ok := u.(Windowed)
+	return ok && windowed.CommencesInWindow()
+}
+
+// BuiltIn returns the upgraders that every manager has, the default first.
+func BuiltIn() []Upgrader { return []Upgrader{OpenShift(), OSD(), ARO()} }
+
 // Registry finds upgraders by name. The zero value is empty and ready for use; it is filled before the manager starts
 // and only read from then on.
 type Registry struct {
@@ -59,6 +75,15 @@ func (r *Registry) Get(name string) (Upgrader, error) {
 		return u, nil
 	}
 	return nil, fmt.Errorf("there is no upgrader %q; known: %s", name, strings.Join(slices.Sorted(maps.Keys(r.upgraders)), ", "))
+}
+
+// All returns all upgraders, by name.
+func (r *Registry) All() []Upgrader {
+	var all []Upgrader
+	for _, name := range slices.Sorted(maps.Keys(r.upgraders)) {
+		all = append(all, r.upgraders[name])
+	}
+	return all
 }
 
 // Conditions returns the conditions of the steps of every upgrader, sorted, each once.

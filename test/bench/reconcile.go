@@ -178,7 +178,7 @@ func (b *bench) reconciler(ctx context.Context) (*controller.UpgradeJobReconcile
 	}
 	reconciler := &controller.UpgradeJobReconciler{
 		Client: shipped.GetClient(), Cluster: openshift.NewCluster(shipped.GetClient(), shipped.GetAPIReader()), Monitoring: watcher,
-		Upgraders: upgraders, Clock: clock.RealClock{}, Events: shipped.GetEventRecorder("bench"), Namespace: environment.Namespace,
+		Upgraders: &upgrader.Finder{Registry: upgraders}, Clock: clock.RealClock{}, Events: shipped.GetEventRecorder("bench"), Namespace: environment.Namespace,
 		Hooks: &hooks.Engine{Client: shipped.GetClient(), Live: shipped.GetAPIReader()},
 	}
 	// It is made ready by a second manager, which is not started either: the first one has a reconciler of that name.

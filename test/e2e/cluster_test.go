@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/appuio/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
 	"github.com/appuio/managed-upgrade-operator/pkg/operator"
 	"github.com/appuio/managed-upgrade-operator/test/environment"
@@ -250,8 +251,8 @@ func (c *cluster) stopOperator(o *environment.Operator, failed bool) {
 // removeOurs deletes all objects of ours, and waits until they are gone.
 func removeOurs(ctx context.Context) error {
 	lists := []client.ObjectList{
-		&v1beta1.UpgradeConfigList{}, &v1beta1.UpgradeJobList{}, &v1beta1.UpgradeJobHookList{}, &v1beta1.UpgradeSuspensionWindowList{},
-		&v1beta1.ClusterVersionList{}, &v1beta1.NodeForceDrainList{},
+		&v1alpha1.UpgradeConfigList{}, &v1beta1.UpgradeConfigList{}, &v1beta1.UpgradeJobList{}, &v1beta1.UpgradeJobHookList{}, &v1beta1.UpgradeSuspensionWindowList{},
+		&v1beta1.ClusterVersionList{}, &v1beta1.NodeForceDrainList{}, &v1beta1.UpgraderList{},
 	}
 	var remaining error
 	err := poll(ctx, func() error {
@@ -287,6 +288,7 @@ func removeOurs(ctx context.Context) error {
 // dump tells what a failed test left.
 func (c *cluster) dump() {
 	for _, list := range []client.ObjectList{
+		&v1alpha1.UpgradeConfigList{}, &v1beta1.UpgraderList{},
 		&v1beta1.UpgradeConfigList{}, &v1beta1.UpgradeJobList{}, &v1beta1.UpgradeJobHookList{}, &v1beta1.NodeForceDrainList{},
 	} {
 		if err := env.Client.List(c.ctx, list); err != nil {

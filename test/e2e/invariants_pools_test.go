@@ -178,7 +178,8 @@ func (c *cluster) checkPodDeletion(request controlplane.AuditEvent, grace time.D
 // there is one.
 func (c *cluster) shortestGrace() (shortest time.Duration, found bool) {
 	for _, r := range past.forceDrainsSince(c.born) {
-		for _, d := range []time.Duration{r.object.Spec.NodeDrainGracePeriod.Or(0), r.object.Spec.PodForceDeleteGracePeriod.Or(0)} {
+		spec := &r.object.Spec
+		for _, d := range []time.Duration{spec.NodeDrainGracePeriod.Or(0), spec.ProtectedPodGracePeriod.Or(0), spec.PodForceDeleteGracePeriod.Or(0)} {
 			if d > 0 && (!found || d < shortest) {
 				shortest, found = d, true
 			}

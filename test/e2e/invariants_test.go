@@ -21,13 +21,15 @@ import (
 	"github.com/appuio/managed-upgrade-operator/test/controlplane"
 )
 
-// conditionOrder is the order in which the conditions of a job stand.
+// conditionOrder is the order in which the conditions of a job stand, whatever its upgrader is.
 var conditionOrder = []string{
 	v1beta1.ConditionCreateHooksCompleted, v1beta1.ConditionStarted, v1beta1.ConditionPreflightHealthy,
+	startedSent, notDelayed, upgradable,
 	steps.ConditionStartHooksCompleted, steps.ConditionMachineConfigPoolsPaused,
-	steps.ConditionClusterHealthyBeforeUpgrade, steps.ConditionUpdateAvailable, steps.ConditionUpgradeCommenced,
-	steps.ConditionControlPlaneUpgraded, steps.ConditionMachineConfigPoolsUpgraded, steps.ConditionClusterHealthyAfterUpgrade,
-	steps.ConditionCompletionHooksCompleted, steps.ConditionDelayedPoolsUpgraded,
+	steps.ConditionClusterHealthyBeforeUpgrade, dependenciesThere, capacityReserved, steps.ConditionUpdateAvailable, changeApproved, controlPlaneQuiet,
+	steps.ConditionUpgradeCommenced, steps.ConditionControlPlaneUpgraded, controlPlaneLoud, workersQuiet, steps.ConditionMachineConfigPoolsUpgraded, workersUpgraded,
+	capacityRemoved, workersLoud, steps.ConditionClusterHealthyAfterUpgrade,
+	steps.ConditionCompletionHooksCompleted, steps.ConditionDelayedPoolsUpgraded, postUpgradeTasks, completedSent,
 	v1beta1.ConditionSucceeded, v1beta1.ConditionFailed, v1beta1.ConditionSkipped,
 }
 
@@ -113,14 +115,14 @@ func sound(job *v1beta1.UpgradeJob) error {
 }
 
 // final judges a revision of a job by the one before: what has an outcome changes no more, unless it is resumed. Only
-// what became of its last hooks, of its notifications and of the pools that it had paused is recorded still.
+// what became of its last hooks, of its notifications, of the pools that it had paused and of its silences is recorded still.
 func final(before, after *v1beta1.UpgradeJob) error {
 	if !before.Status.Phase.Finished() || len(before.Status.ResumedRequests) != len(after.Status.ResumedRequests) {
 		return nil
 	}
 	was, is := before.DeepCopy().Status, after.DeepCopy().Status
 	for _, status := range []*v1beta1.UpgradeJobStatus{&was, &is} {
-		status.HookTracker, status.Notifications = nil, nil
+		status.HookTracker, status.Notifications, status.MaintenanceWindows = nil, nil, nil
 		meta.RemoveStatusCondition(&status.Conditions, v1beta1.ConditionMachineConfigPoolsPaused)
 		for i := range status.Pools {
 			status.Pools[i].Paused, status.Pools[i].PausedBy = false, ""

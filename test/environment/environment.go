@@ -98,9 +98,9 @@ func (e *Environment) prepare(ctx context.Context) error {
 		return fmt.Errorf("make a folder for the operator: %w", err)
 	}
 	for _, file := range []string{
-		"test/environment/testdata/openshift-monitoring.yaml",
+		"test/environment/testdata/openshift-monitoring.yaml", "test/environment/testdata/openshift-machine-api.yaml",
 		"deploy/namespace.yaml", "deploy/rbac/service_account.yaml", "deploy/rbac/cluster_role.yaml", "deploy/rbac/role.yaml",
-		"deploy/rbac/leader_election_role.yaml", "deploy/rbac/monitoring.yaml",
+		"deploy/rbac/leader_election_role.yaml", "deploy/rbac/monitoring.yaml", "deploy/rbac/capacity.yaml",
 	} {
 		if err := e.ApplyFile(ctx, filepath.Join(Root(), file)); err != nil {
 			return err

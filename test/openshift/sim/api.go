@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	configv1 "github.com/openshift/api/config/v1"
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -23,7 +24,7 @@ const versionName = "version"
 var scheme = func() *runtime.Scheme {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		corev1.AddToScheme, apiextensionsv1.AddToScheme, configv1.Install, mcfgv1.Install,
+		corev1.AddToScheme, apiextensionsv1.AddToScheme, configv1.Install, mcfgv1.Install, machinev1beta1.Install,
 	} {
 		if err := add(s); err != nil {
 			panic(fmt.Sprintf("build scheme: %v", err))

@@ -8,8 +8,11 @@ import (
 	"sync"
 
 	configv1 "github.com/openshift/api/config/v1"
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,8 +22,11 @@ import (
 // watches and by the answers to our own writes, so that a controller never
 // decides on what it has itself already changed.
 type cluster struct {
-	mu        sync.Mutex
-	view      *view
+	mu   sync.Mutex
+	view *view
+	// buried are the objects, other than pods, that are gone for good: the answer to a
+	// write of ours may come later than the news of its object's end.
+	buried    map[types.UID]bool
 	listeners []listener
 }
 
@@ -31,7 +37,7 @@ type listener struct {
 	wants func(*view, client.Object) bool
 }
 
-func newCluster() *cluster { return &cluster{view: newView()} }
+func newCluster() *cluster { return &cluster{view: newView(), buried: map[types.UID]bool{}} }
 
 // listen returns a channel that receives after changes of the objects that it
 // wants. It must be called before the cluster is fed.
@@ -73,6 +79,9 @@ func (c *cluster) setScenario(s Scenario) {
 func (c *cluster) observe(obj client.Object) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.buried[obj.GetUID()] {
+		return
+	}
 	if have := c.view.get(obj); have != nil && have.GetUID() == obj.GetUID() && !newer(obj, have) {
 		return
 	}
@@ -86,7 +95,17 @@ func newer(a, b client.Object) bool {
 	return err != nil || order > 0
 }
 
-// forget removes obj.
+// bury removes obj for good.
+func (c *cluster) bury(obj client.Object) {
+	if !isPod(obj) {
+		c.mu.Lock()
+		c.buried[obj.GetUID()] = true
+		c.mu.Unlock()
+	}
+	c.forget(obj)
+}
+
+// forget removes obj, which may turn up again.
 func (c *cluster) forget(obj client.Object) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -94,6 +113,20 @@ func (c *cluster) forget(obj client.Object) {
 		c.view.remove(obj)
 		c.tell(obj)
 	}
+}
+
+// doom writes down that obj, which its finalizers keep, is being deleted. The watch
+// brings its next revision.
+func (c *cluster) doom(obj client.Object) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	have := c.view.get(obj)
+	if have == nil || have.GetUID() != obj.GetUID() || have.GetResourceVersion() != obj.GetResourceVersion() {
+		return
+	}
+	obj.SetDeletionTimestamp(new(metav1.Now()))
+	c.view.put(obj)
+	c.tell(obj)
 }
 
 // replace takes a complete list over: objects of the kind that are not in it are gone.
@@ -112,7 +145,7 @@ func (c *cluster) replace(kind client.Object, list []client.Object) {
 		}
 	})
 	for _, obj := range gone {
-		c.forget(obj)
+		c.bury(obj)
 	}
 }
 
@@ -136,6 +169,12 @@ func (v *view) all(kind client.Object) []client.Object {
 		objects = listed(v.reports)
 	case *corev1.Pod:
 		objects = listed(v.pods.all)
+	case *machinev1beta1.MachineSet:
+		objects = listed(v.machineSets)
+	case *machinev1beta1.Machine:
+		objects = listed(v.machines)
+	case *metav1.PartialObjectMetadata:
+		objects = listed(v.integrities)
 	}
 	return objects
 }
@@ -155,7 +194,8 @@ type feed struct {
 	// function is for all of every object.
 	keep    func(client.Object) client.Object
 	observe func(client.Object)
-	forget  func(client.Object)
+	forget  func(client.Object) // what does not matter any more
+	bury    func(client.Object) // what is gone
 	replace func(kind client.Object, list []client.Object)
 	// synced is closed after the first complete list.
 	synced chan struct{}
@@ -171,7 +211,7 @@ func (f *feed) Add(obj any) error { return f.take(obj, f.observe) }
 func (f *feed) Update(obj any) error { return f.take(obj, f.observe) }
 
 // Delete implements cache.ReflectorStore.
-func (f *feed) Delete(obj any) error { return f.take(obj, f.forget) }
+func (f *feed) Delete(obj any) error { return f.take(obj, f.bury) }
 
 func (f *feed) take(obj any, to func(client.Object)) error {
 	o, ok := obj.(client.Object)

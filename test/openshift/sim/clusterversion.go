@@ -36,9 +36,6 @@ const (
 // maxHistory is the number of history entries that the CVO keeps.
 const maxHistory = 100
 
-// timeZero stands where a time is asked for that nobody reads.
-var timeZero = time.Time{}
-
 // planVersion lets the CVO do the next thing on ClusterVersion/version: the
 // first of its tasks that changes something makes one revision, so that an
 // observer sees the same order of revisions as from a real one.
@@ -47,7 +44,7 @@ func planVersion(v *view, sw *stopwatch) []change {
 	if len(c.cv.Status.History) == 0 {
 		return nil
 	}
-	c.request = requested(c.cv, v.scenario)
+	c.request = requested(c.cv)
 	for _, task := range []func() string{
 		c.acceptRelease,     // refuses a requested release, or says that it is loaded
 		c.moveToRelease,     // starts the update to an accepted release
@@ -219,9 +216,21 @@ func sameCondition(a, b *configv1.ClusterOperatorStatusCondition) bool {
 
 func (c *cvo) listUpdates() string {
 	st := &c.cv.Status
-	if !c.watch.passed("graph", st.Desired.Image, time.Duration(c.view.scenario.Timings.Graph)) {
+	const key = "asked" // about which channel of whom the graph was asked last
+	source := fmt.Sprintf("%s of %s", c.cv.Spec.Channel, c.cv.Spec.Upstream)
+	g, wait := c.view.scenario.Graph, time.Duration(c.view.scenario.Timings.Graph)
+	last, asked := c.watch.marks[key]
+	elsewhere := asked && last.state != source
+	if elsewhere {
+		wait = g.Retrieval.or(wait)
+	}
+	if !c.watch.passed("graph", st.Desired.Image+" "+source, wait) {
+		if elsewhere && g.Between != "" {
+			c.set(condition(configv1.RetrievedUpdates, g.Between, "Retrieving", "Retrieving the updates of channel "+c.cv.Spec.Channel))
+		}
 		return ""
 	}
+	c.watch.passed(key, source, 0)
 	o := c.view.scenario.offerFor(st.Desired.Version, c.cv.Spec.Channel, c.watch.now)
 	c.set(o.retrieved)
 	if o.keep {

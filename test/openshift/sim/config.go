@@ -24,7 +24,11 @@ const (
 // Update changes the live scenario: change gets the present one, and Run acts on
 // the outcome within milliseconds. It is safe to call from several goroutines;
 // change may be called again after a conflict, so it must not have side effects.
+//
+// Refusals of MachineSets (MachineSetFault.Refused) are in force when it returns. They
+// are the one thing that an edit of the ConfigMap by hand does not change.
 func Update(ctx context.Context, cfg *rest.Config, change func(*Scenario)) error {
+	var before, after *MachineAPI
 	core, err := corev1client.NewForConfig(cfg)
 	if err != nil {
 		return fmt.Errorf("build client: %w", err)
@@ -39,7 +43,9 @@ func Update(ctx context.Context, cfg *rest.Config, change func(*Scenario)) error
 		if err != nil {
 			return err
 		}
+		before = s.MachineAPI.clone()
 		change(&s)
+		after = s.MachineAPI
 		if err := s.Validate(); err != nil {
 			return err
 		}
@@ -54,7 +60,7 @@ func Update(ctx context.Context, cfg *rest.Config, change func(*Scenario)) error
 	if err != nil {
 		return fmt.Errorf("update scenario %s/%s: %w", Namespace, ConfigMapName, err)
 	}
-	return nil
+	return refuse(ctx, cfg, before, after)
 }
 
 // configMap holds a scenario.

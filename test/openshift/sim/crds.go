@@ -24,26 +24,44 @@ import (
 //go:embed crds/*.yaml
 var crdFiles embed.FS
 
-// reportCRDFiles is the manifest of MachineConfigNode, from the same place.
+// optionalCRDFiles are the manifests of kinds that only some scenarios have, a
+// folder each. They come from the same place, but that of FileIntegrity, which is
+// reduced: its operator is not part of OpenShift's API.
 //
-//go:embed crds/machineconfignodes/*.yaml
-var reportCRDFiles embed.FS
+//go:embed crds/*/*.yaml
+var optionalCRDFiles embed.FS
 
-// reportCRD is the name of MachineConfigNode's definition.
-const reportCRD = "machineconfignodes.machineconfiguration.openshift.io"
+// optionalCRDs are the folders of optionalCRDFiles.
+const (
+	reportCRDs    = "crds/machineconfignodes"
+	machineCRDs   = "crds/machines"
+	integrityCRDs = "crds/fileintegrities"
+)
 
 // CRDs returns the definitions of OpenShift's kinds that every Install creates.
-// That of MachineConfigNode, which depends on the scenario, is not among them.
+// Those that depend on the scenario are not among them: MachineConfigNode,
+// MachineSet, Machine and FileIntegrity.
 func CRDs() ([]*apiextensionsv1.CustomResourceDefinition, error) { return crdsIn(crdFiles, "crds") }
 
-// crds returns all definitions of the scenario's kinds.
-func (s *Scenario) crds() ([]*apiextensionsv1.CustomResourceDefinition, error) {
-	crds, err := CRDs()
-	if err != nil || !s.MachineConfigNodes {
-		return crds, err
+// crds returns the definitions of the scenario's kinds, and of those that it does not have.
+func (s *Scenario) crds() (wanted, unwanted []*apiextensionsv1.CustomResourceDefinition, err error) {
+	if wanted, err = CRDs(); err != nil {
+		return nil, nil, err
 	}
-	more, err := crdsIn(reportCRDFiles, "crds/machineconfignodes")
-	return append(crds, more...), err
+	for folder, want := range map[string]bool{
+		reportCRDs: s.MachineConfigNodes, machineCRDs: s.MachineAPI != nil, integrityCRDs: s.FileIntegrity != nil,
+	} {
+		more, err := crdsIn(optionalCRDFiles, folder)
+		switch {
+		case err != nil:
+			return nil, nil, err
+		case want:
+			wanted = append(wanted, more...)
+		default:
+			unwanted = append(unwanted, more...)
+		}
+	}
+	return wanted, unwanted, nil
 }
 
 // crdsIn reads the manifests of a folder, not of those in it.
@@ -68,15 +86,14 @@ func crdsIn(source embed.FS, folder string) ([]*apiextensionsv1.CustomResourceDe
 }
 
 // installCRDs creates the definitions that do not exist and waits until the API
-// server serves them all. That of MachineConfigNode is removed where the scenario
-// does not have it.
+// server serves them all. Those that the scenario does not have are removed.
 func installCRDs(ctx context.Context, c client.Client, s *Scenario) error {
-	crds, err := s.crds()
+	crds, unwanted, err := s.crds()
 	if err != nil {
 		return err
 	}
-	if !s.MachineConfigNodes {
-		if err := removeCRD(ctx, c, reportCRD); err != nil {
+	for _, crd := range unwanted {
+		if err := removeCRD(ctx, c, crd.Name); err != nil {
 			return err
 		}
 	}

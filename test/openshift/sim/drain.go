@@ -28,11 +28,12 @@ func nodeDraining(node *corev1.Node) bool {
 	return node.Spec.Unschedulable && strings.HasPrefix(desired, drainPrefix) && desired != node.Annotations[annotationLastAppliedDrain]
 }
 
-// concernsDrain reports whether obj is a node that is being drained, or a pod on one.
+// concernsDrain reports whether obj is a node that is being drained, for an update
+// or because its Machine is deleted, or a pod on one.
 func (v *view) concernsDrain(obj client.Object) bool {
 	switch o := obj.(type) {
 	case *corev1.Node:
-		return nodeDraining(o)
+		return nodeDraining(o) || machineDraining(o)
 	case *corev1.Pod:
 		return v.draining[o.Spec.NodeName] != nil
 	}
@@ -102,7 +103,7 @@ func (l *loop) evict(ctx context.Context, obj client.Object) error {
 		return err
 	}
 	if l.cluster.attempted(pod, time.Now(), err) {
-		l.say(fmt.Sprintf("MCO: %s waits for pod %s/%s: %v", pod.Spec.NodeName, pod.Namespace, pod.Name, err))
+		l.say(fmt.Sprintf("drain: %s waits for pod %s/%s: %v", pod.Spec.NodeName, pod.Namespace, pod.Name, err))
 	}
 	return nil
 }

@@ -30,16 +30,16 @@ func (s *Scenario) offerFor(version, channel string, now time.Time) offer {
 		return offer{retrieved: notRetrieved(s.UpdatesUnknown.Reason, s.UpdatesUnknown.Message), keep: s.UpdatesUnknown.KeepCached}
 	case channel == "":
 		return offer{retrieved: condition(configv1.RetrievedUpdates, configv1.ConditionFalse, "NoChannel", "The update channel has not been configured.")}
-	case !slices.Contains(s.Channels, channel):
+	case !slices.Contains(s.channelsOf(version), channel):
 		return offer{retrieved: notRetrieved("VersionNotFound", fmt.Sprintf(
 			"Unable to retrieve available updates: currently reconciling cluster version %s not found in the %q channel", version, channel))}
 	}
 	o := offer{
 		retrieved: condition(configv1.RetrievedUpdates, configv1.ConditionTrue, "", ""),
-		channels:  s.Channels,
+		channels:  s.channelsOf(version),
 	}
 	for _, u := range s.Updates {
-		if !u.offeredTo(version) {
+		if !u.offeredTo(version) || !slices.Contains(s.channelsOf(u.Version), channel) {
 			continue
 		}
 		release := s.describe(u.Version)
@@ -75,9 +75,13 @@ func notRetrieved(reason, message string) configv1.ClusterOperatorStatusConditio
 
 // describe returns a release with all that the graph says about it.
 func (s *Scenario) describe(version string) configv1.Release {
-	return configv1.Release{
-		Version: version, Image: s.imageOf(version), URL: configv1.URL(errata(version)), Channels: s.Channels,
+	release := configv1.Release{
+		Version: version, Image: s.imageOf(version), URL: configv1.URL(errata(version)), Channels: s.channelsOf(version),
 	}
+	if s.Graph.Multi {
+		release.Architecture = configv1.ClusterVersionArchitectureMulti
+	}
+	return release
 }
 
 // offeredTo reports whether the graph has an edge from version to the update.

@@ -23,8 +23,9 @@ import (
 
 // Install makes the API server look like a cluster whose installation of
 // s.Version is complete: CRDs, namespaces, the ClusterVersion, ClusterOperators,
-// MachineConfigPools with their rendered MachineConfigs, Nodes, and the scenario
-// itself. Pods are admitted as by OpenShift's constraints restricted-v2, if the
+// MachineConfigPools with their rendered MachineConfigs, Nodes, what else the
+// scenario asks for (MachineConfigNodes, MachineSets, a FileIntegrity), and the
+// scenario itself. Pods are admitted as by OpenShift's constraints restricted-v2, if the
 // API server serves MutatingAdmissionPolicies.
 //
 // Objects of an earlier installation are replaced; Run must not be running then.
@@ -38,12 +39,16 @@ func Install(ctx context.Context, cfg *rest.Config, s Scenario) error {
 	if err != nil {
 		return err
 	}
+	if err := clearMachines(ctx, c); err != nil {
+		return err
+	}
 	if err := installCRDs(ctx, c, &s); err != nil {
 		return err
 	}
 	i := &installation{client: c, scenario: &s, now: time.Now()}
 	for _, step := range []func(context.Context) error{
-		i.clear, i.namespaces, i.securityContextConstraints, i.clusterVersion, i.clusterOperators, i.pools, i.nodes, i.poolStatuses, i.reports, i.configMap,
+		i.clear, i.namespaces, i.securityContextConstraints, i.clusterVersion, i.clusterOperators, i.pools, i.nodes, i.poolStatuses, i.reports,
+		i.machines, i.fileIntegrity, i.machineAdmission, i.configMap,
 	} {
 		if err := step(ctx); err != nil {
 			return fmt.Errorf("install simulated OpenShift: %w", err)
@@ -59,6 +64,8 @@ type installation struct {
 	now      time.Time
 
 	version *configv1.ClusterVersion
+	// owners are the MachineSets of the nodes that have Machines, by node.
+	owners map[string]string
 	// view collects what the pools' first status is made of.
 	view *view
 }
@@ -147,6 +154,7 @@ func (i *installation) clusterVersion(ctx context.Context) error {
 		ObjectMeta: metav1.ObjectMeta{Name: versionName},
 		Spec: configv1.ClusterVersionSpec{
 			Channel:   s.Channel,
+			Upstream:  configv1.URL(s.Upstream),
 			ClusterID: configv1.ClusterID(fmt.Sprintf("%s-%s-4%s-8%s-%s", id[:8], id[8:12], id[12:15], id[15:18], id[18:30])),
 		},
 	}

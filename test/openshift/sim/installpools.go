@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"time"
 
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -83,6 +84,7 @@ func machineConfigPool(p CustomPool) *mcfgv1.MachineConfigPool {
 }
 
 func (i *installation) nodes(ctx context.Context) error {
+	i.owners = i.scenario.machineOwners()
 	var group errgroup.Group
 	group.SetLimit(parallelWrites)
 	created := make(chan *corev1.Node, parallelWrites)
@@ -129,41 +131,61 @@ func (i *installation) node(ctx context.Context, pool string, n int) (*corev1.No
 
 // newNode is a node that runs the installed release.
 func (i *installation) newNode(pool string, n int) *corev1.Node {
-	name := fmt.Sprintf("%s-%d", pool, n)
-	config := renderedName(pool, i.scenario.Version, i.scenario.imageOf(i.scenario.Version))
-	drain := uncordonPrefix + hashOf(config)
+	node := bornNode(birth{
+		name: fmt.Sprintf("%s-%d", pool, n), pool: pool, zone: n, version: i.scenario.Version, at: i.now.Add(-installEnded),
+		config: renderedName(pool, i.scenario.Version, i.scenario.imageOf(i.scenario.Version)),
+	})
+	if set, owned := i.owners[node.Name]; owned {
+		name := installedMachine(set, node.Name)
+		node.Annotations[annotationMachine] = machineNamespace + "/" + name
+		node.Spec.ProviderID = providerID(name)
+	}
+	setReady(node, corev1.ConditionTrue, "KubeletReady", "kubelet is posting ready status", i.now.Add(-installEnded))
+	return node
+}
+
+// birth is what makes a new node what it is.
+type birth struct {
+	name, pool string
+	// config is its rendered configuration, version the release of that.
+	config, version string
+	zone            int
+	at              time.Time
+}
+
+// bornNode is a node that runs its configuration, but has not said yet how it is.
+func bornNode(b birth) *corev1.Node {
+	name, drain := b.name, uncordonPrefix+hashOf(b.config)
 	node := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: name,
 			Labels: map[string]string{
 				nodeLabel: "", corev1.LabelHostname: name, corev1.LabelOSStable: "linux", corev1.LabelArchStable: "amd64",
-				corev1.LabelTopologyZone: fmt.Sprintf("zone-%c", 'a'+n%3), "node.openshift.io/os_id": "rhcos",
-				roleLabel(pool): "",
+				corev1.LabelTopologyZone: fmt.Sprintf("zone-%c", 'a'+b.zone%3), "node.openshift.io/os_id": "rhcos",
+				roleLabel(b.pool): "",
 			},
 			Annotations: map[string]string{
-				annotationCurrentConfig: config, annotationDesiredConfig: config,
+				annotationCurrentConfig: b.config, annotationDesiredConfig: b.config,
 				annotationState: stateDone, annotationReason: "",
 				annotationDesiredDrain: drain, annotationLastAppliedDrain: drain,
 				annotationTopology: "HighlyAvailable",
 			},
 		},
 		Status: corev1.NodeStatus{
-			NodeInfo: nodeInfo(name, config, i.scenario.Version),
+			NodeInfo: nodeInfo(name, b.config, b.version),
 			Capacity: corev1.ResourceList{
 				corev1.ResourceCPU: resource.MustParse("8"), corev1.ResourceMemory: resource.MustParse("32Gi"), corev1.ResourcePods: resource.MustParse("250"),
 			},
 		},
 	}
 	node.Status.Allocatable = node.Status.Capacity
-	ended := i.now.Add(-installEnded)
 	for _, t := range []corev1.NodeConditionType{corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure} {
 		node.Status.Conditions = append(node.Status.Conditions, corev1.NodeCondition{
 			Type: t, Status: corev1.ConditionFalse, Reason: "KubeletHasNoPressure",
-			LastHeartbeatTime: metav1.NewTime(ended), LastTransitionTime: metav1.NewTime(ended),
+			LastHeartbeatTime: metav1.NewTime(b.at), LastTransitionTime: metav1.NewTime(b.at),
 		})
 	}
-	setReady(node, corev1.ConditionTrue, "KubeletReady", "kubelet is posting ready status", ended)
-	switch pool {
+	switch b.pool {
 	case masterPool:
 		node.Labels[roleLabel("control-plane")] = ""
 		node.Spec.Taints = []corev1.Taint{{Key: masterLabel, Effect: corev1.TaintEffectNoSchedule}}

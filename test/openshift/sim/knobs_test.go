@@ -24,7 +24,7 @@ func TestOffersOfTheGraph(t *testing.T) {
 		OfferedUpdate{Version: "4.18.5", From: []string{"4.18.4"}},
 		OfferedUpdate{Version: "4.18.6", Risks: []Risk{{Name: "Hidden", Message: "Nobody knows.", Applies: AppliesUnknown}}},
 	)
-	o := s.offerFor("4.18.1", "stable-4.18", timeZero)
+	o := s.offerFor("4.18.1", "stable-4.18", time.Time{})
 	var available []string
 	for _, release := range o.available {
 		available = append(available, release.Version)
@@ -35,11 +35,11 @@ func TestOffersOfTheGraph(t *testing.T) {
 	if c := o.conditional[0].Conditions[0]; len(o.conditional) != 1 || c.Status != metav1.ConditionUnknown || c.Reason != "EvaluationFailed" {
 		t.Errorf("conditional: %+v, want 4.18.6 with Recommended=Unknown", o.conditional)
 	}
-	if o := s.offerFor("4.20.0", "stable-4.18", timeZero); o.available != nil {
+	if o := s.offerFor("4.20.0", "stable-4.18", time.Time{}); o.available != nil {
 		t.Errorf("available after the last version: %#v, want nil", o.available)
 	}
 	s.EmptyUpdatesAsList = true
-	if o := s.offerFor("4.20.0", "stable-4.18", timeZero); o.available == nil {
+	if o := s.offerFor("4.20.0", "stable-4.18", time.Time{}); o.available == nil {
 		t.Error("available after the last version is nil, want an empty list")
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	configv1 "github.com/openshift/api/config/v1"
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -143,6 +144,8 @@ func (l *loop) apply(ctx context.Context, c change) error {
 		err = l.bind(ctx, c.after)
 	case c.part == deleted:
 		err = l.client.Delete(ctx, c.after, client.GracePeriodSeconds(0), client.Preconditions{UID: new(c.after.GetUID())})
+	case c.part == spec && isIntegrity(c.after):
+		err = l.client.Patch(ctx, c.after, client.MergeFromWithOptions(c.before, client.MergeFromWithOptimisticLock{}))
 	case c.part == status && whole(c.after):
 		err = l.client.Status().Update(ctx, c.after)
 	case c.part == status:
@@ -154,6 +157,10 @@ func (l *loop) apply(ctx context.Context, c change) error {
 	}
 	if err != nil {
 		return fmt.Errorf("write %T %s: %w", c.after, c.after.GetName(), err)
+	}
+	if c.part == deleted && isMachine(c.after) && len(c.after.GetFinalizers()) > 0 {
+		l.cluster.doom(c.after)
+		return nil
 	}
 	if c.part == deleted {
 		l.cluster.forget(c.after) // The watch brings it again if its finalizers keep it.
@@ -192,10 +199,11 @@ func (p *printer) print(tell func(string), line string) {
 // whole reports whether an object is written as a whole, on condition that it
 // has not changed meanwhile. Those of package config have fields that are null,
 // which a merge patch would remove, and nodes are many: for the API server a
-// patch is more work. Pools are patched, as other people write them too.
+// patch is more work. Machines lose their finalizer only if they are as they were.
+// Pools are patched, as other people write them too.
 func whole(obj client.Object) bool {
 	switch obj.(type) {
-	case *configv1.ClusterVersion, *configv1.ClusterOperator, *corev1.Node:
+	case *configv1.ClusterVersion, *configv1.ClusterOperator, *corev1.Node, *machinev1beta1.MachineSet, *machinev1beta1.Machine:
 		return true
 	}
 	return false

@@ -12,7 +12,7 @@ import (
 
 // preconditions checks whether the cluster may move to a release. Blocking
 // failures refuse it, warnings are only recorded.
-func preconditions(cv *configv1.ClusterVersion, s *Scenario, version, image string) (blocking, warnings []string) {
+func preconditions(cv *configv1.ClusterVersion, version, image string) (blocking, warnings []string) {
 	current := cv.Status.Desired
 	minors, _ := minorsApart(current.Version, version)
 	if c := findCondition(cv.Status.Conditions, configv1.OperatorUpgradeable); minors > 0 && c != nil && c.Status == configv1.ConditionFalse {
@@ -25,7 +25,7 @@ func preconditions(cv *configv1.ClusterVersion, s *Scenario, version, image stri
 	if message := rollbackProblem(cv, version); message != "" {
 		blocking = append(blocking, failed("ClusterVersionRollback", "LowDesiredVersion", message))
 	}
-	if reason, message := recommendationProblem(cv, s, version, image); reason != "" {
+	if reason, message := recommendationProblem(cv, version, image); reason != "" {
 		warnings = append(warnings, failed("ClusterVersionRecommendedUpdate", reason, message))
 	}
 	return blocking, warnings
@@ -63,15 +63,14 @@ func rollbackProblem(cv *configv1.ClusterVersion, version string) string {
 }
 
 // recommendationProblem returns why the update is not a recommended one.
-func recommendationProblem(cv *configv1.ClusterVersion, s *Scenario, version, image string) (reason, message string) {
+func recommendationProblem(cv *configv1.ClusterVersion, version, image string) (reason, message string) {
 	current := cv.Status.Desired.Version
-	offered := s.offerFor(current, cv.Spec.Channel, timeZero)
-	for _, release := range offered.available {
+	for _, release := range cv.Status.AvailableUpdates {
 		if release.Image == image {
 			return "", ""
 		}
 	}
-	for _, update := range offered.conditional {
+	for _, update := range cv.Status.ConditionalUpdates {
 		if update.Release.Image == image {
 			c := update.Conditions[0]
 			return c.Reason, fmt.Sprintf("Update from %s to %s is not recommended:\n\n%s", current, version, c.Message)

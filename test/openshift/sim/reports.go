@@ -40,6 +40,11 @@ var reportPhases = []mcfgv1.StateProgress{
 func planReports(v *view, sw *stopwatch) []change {
 	var changes []change
 	order := v.poolOrder()
+	for name, report := range v.reports {
+		if v.nodes[name] == nil { // Its owner is gone.
+			changes = append(changes, change{before: report, after: report.DeepCopy(), part: deleted})
+		}
+	}
 	for name, node := range v.nodes {
 		if !isSimulated(node) || node.Annotations[annotationDesiredConfig] == "" {
 			continue

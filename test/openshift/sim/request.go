@@ -31,9 +31,10 @@ type request struct {
 }
 
 // requested reads spec.desiredUpdate the way the CVO does: an image stands for
-// itself, and a version alone must be an available update. A version of the
-// history that is not available any more is ignored without a word.
-func requested(cv *configv1.ClusterVersion, s *Scenario) request {
+// itself, and a version alone must be an available update, as the status lists
+// them. A version of the history that is not available any more is ignored without
+// a word.
+func requested(cv *configv1.ClusterVersion) request {
 	desired := cv.Spec.DesiredUpdate
 	current := cv.Status.Desired
 	switch {
@@ -47,7 +48,7 @@ func requested(cv *configv1.ClusterVersion, s *Scenario) request {
 	case desired.Version == current.Version:
 		return request{}
 	}
-	for _, release := range s.offerFor(current.Version, cv.Spec.Channel, timeZero).available {
+	for _, release := range cv.Status.AvailableUpdates {
 		if release.Version == desired.Version {
 			return request{kind: requestRelease, version: release.Version, image: release.Image, force: desired.Force}
 		}
@@ -87,7 +88,7 @@ func judge(cv *configv1.ClusterVersion, s *Scenario, r request) verdict {
 		return refused(reasonVerifyPayloadVersion, fmt.Sprintf(
 			"Verifying payload failed %s failure=release image version %s does not match the expected upstream version %s", payload, version, r.version))
 	}
-	blocking, warnings := preconditions(cv, s, version, r.image)
+	blocking, warnings := preconditions(cv, version, r.image)
 	if len(blocking) > 0 && !r.force {
 		return refused(reasonPreconditionChecks, fmt.Sprintf(
 			"Preconditions failed for payload loaded %s: %s", payload, summary(append(blocking, warnings...))))

@@ -74,8 +74,8 @@ func Run(ctx context.Context, cfg *rest.Config, options ...Option) error {
 // loops returns the controllers.
 func (r *runner) loops() []*loop {
 	loops := []*loop{
-		r.loop("CVO", func(_ *view, obj client.Object) bool { return !isPod(obj) && !isWorker(obj) && !isReport(obj) }, planOperators, planVersion),
-		r.loop("MCO", func(v *view, obj client.Object) bool { return !isPod(obj) && !isReport(obj) || v.concernsDrain(obj) }, planPools, planNodes),
+		r.loop("CVO", func(_ *view, obj client.Object) bool { return !isPod(obj) && !isWorker(obj) && !isAside(obj) }, planOperators, planVersion),
+		r.loop("MCO", func(v *view, obj client.Object) bool { return !isPod(obj) && !isAside(obj) || v.concernsDrain(obj) }, planPools, planNodes),
 		r.loop("drain", func(v *view, obj client.Object) bool { return v.concernsDrain(obj) || isVersion(obj) }, planEvictions),
 		r.loop("kubelet", func(v *view, obj client.Object) bool {
 			return isPod(obj) || isVersion(obj) || isNode(obj) && len(v.pods.waiting) > 0
@@ -86,6 +86,16 @@ func (r *runner) loops() []*loop {
 			return isNode(obj) || isReport(obj) || isVersion(obj) || v.concernsDrain(obj)
 		}, planReports))
 	}
+	if r.machines {
+		loops = append(loops, r.loop("machine API", func(v *view, obj client.Object) bool {
+			return obj == nil || isMachine(obj) || isNode(obj) || isVersion(obj) || v.concernsDrain(obj)
+		}, planMachineSets, planMachines))
+	}
+	if r.integrities {
+		loops = append(loops, r.loop("file integrity", func(_ *view, obj client.Object) bool {
+			return obj == nil || isIntegrity(obj) || isVersion(obj)
+		}, planIntegrities))
+	}
 	return loops
 }
 
@@ -94,10 +104,11 @@ type runner struct {
 	client  client.WithWatch
 	evictor rest.Interface
 	cluster *cluster
-	// reports says whether there are MachineConfigNodes.
-	reports bool
-	printer printer
-	tell    func(string)
+	// reports, machines and integrities say whether there are MachineConfigNodes,
+	// Machines and FileIntegrities.
+	reports, machines, integrities bool
+	printer                        printer
+	tell                           func(string)
 }
 
 // say tells people a line, if it says anything.
@@ -124,7 +135,7 @@ func (r *runner) readScenario(ctx context.Context) error {
 				return err
 			}
 			r.cluster.setScenario(s)
-			r.reports = s.MachineConfigNodes
+			r.reports, r.machines, r.integrities = s.MachineConfigNodes, s.MachineAPI != nil, s.FileIntegrity != nil
 			return nil
 		case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
 			return fmt.Errorf("%w: ConfigMap %s/%s not found", ErrNotInstalled, Namespace, ConfigMapName)

@@ -35,19 +35,28 @@ const annotationSCC = "openshift.io/scc"
 // pods, and returns once it does. An API server that serves no
 // MutatingAdmissionPolicies goes without.
 func (i *installation) securityContextConstraints(ctx context.Context) error {
-	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(sccManifests), 4096)
+	err := i.replaceAll(ctx, sccManifests)
+	switch {
+	case meta.IsNoMatchError(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("install the security context constraints: %w", err)
+	}
+	return i.awaitConstraints(ctx)
+}
+
+// replaceAll creates the objects of manifests, or makes those that exist the same.
+func (i *installation) replaceAll(ctx context.Context, manifests []byte) error {
+	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(manifests), 4096)
 	for {
 		obj := &unstructured.Unstructured{}
 		if err := decoder.Decode(obj); errors.Is(err, io.EOF) {
-			break
+			return nil
 		} else if err != nil {
-			return fmt.Errorf("read the manifests of the security context constraints: %w", err)
+			return fmt.Errorf("read a manifest: %w", err)
 		}
 		// Whichever version is served: they do not differ.
 		mapping, err := i.client.RESTMapper().RESTMapping(obj.GroupVersionKind().GroupKind())
-		if meta.IsNoMatchError(err) {
-			return nil
-		}
 		if err != nil {
 			return fmt.Errorf("look up %s: %w", obj.GetKind(), err)
 		}
@@ -56,7 +65,6 @@ func (i *installation) securityContextConstraints(ctx context.Context) error {
 			return err
 		}
 	}
-	return i.awaitConstraints(ctx)
 }
 
 // replace creates obj, or makes the one that exists the same.

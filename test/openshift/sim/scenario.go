@@ -20,9 +20,9 @@ type Scenario struct {
 	Version string `json:"version"`
 	// Channel is the update channel in the ClusterVersion's spec (installation).
 	Channel string `json:"channel"`
-	// Channels are the channels that every release says it is in. With a channel
-	// in the ClusterVersion's spec that is not listed here no updates are
-	// retrieved (RetrievedUpdates=False, VersionNotFound).
+	// Channels are the channels that every release says it is in that has none of its
+	// own. With a channel in the ClusterVersion's spec in which its version is not, no
+	// updates are retrieved (RetrievedUpdates=False, VersionNotFound).
 	Channels []string `json:"channels"`
 
 	// Masters is the control plane, pool "master" (installation).
@@ -37,6 +37,19 @@ type Scenario struct {
 	// removes the kind, and there is none as on clusters before 4.20 or so.
 	MachineConfigNodes bool `json:"machineConfigNodes,omitempty"`
 
+	// MachineAPI installs the kinds MachineSet and Machine, MachineSets, and plays
+	// their controllers; whether it does is read at the installation, its times and
+	// faults act at once. Nil removes the kinds, as on clusters without that capability.
+	MachineAPI *MachineAPI `json:"machineAPI,omitempty"`
+	// FileIntegrity installs the kind FileIntegrity and the object of it that managed
+	// clusters have (installation). Nil removes the kind.
+	FileIntegrity *FileIntegrity `json:"fileIntegrity,omitempty"`
+
+	// Upstream is the URL of the update service in the ClusterVersion's spec
+	// (installation). See StartUpdateService.
+	Upstream string `json:"upstream,omitempty"`
+	// Graph is how the update service answers, and the CVO asks for the graph.
+	Graph Graph `json:"graph,omitzero"`
 	// Updates is the update graph: every release that can be reached. An update
 	// is withdrawn by removing it.
 	Updates []OfferedUpdate `json:"updates"`
@@ -90,6 +103,9 @@ type OfferedUpdate struct {
 	Version string `json:"version"`
 	// Image is the release's pull spec. Empty derives one from the version (see Image).
 	Image string `json:"image,omitempty"`
+	// Channels are the channels that the release is in, and says so. Empty means
+	// Scenario.Channels.
+	Channels []string `json:"channels,omitempty"`
 	// From limits the versions that the update is offered to. Empty offers it
 	// to every older version of the same and of the previous minor version.
 	From []string `json:"from,omitempty"`
@@ -260,6 +276,7 @@ func (s Scenario) YAML() (string, error) {
 // their value in base; unknown fields and invalid values are errors.
 func Parse(data []byte, base Scenario) (Scenario, error) {
 	s, given := base, Scenario{}
+	s.MachineAPI = base.MachineAPI.clone()
 	if err := yaml.UnmarshalStrict(data, &given); err != nil {
 		return Scenario{}, fmt.Errorf("read scenario: %w", err)
 	}
@@ -270,6 +287,15 @@ func Parse(data []byte, base Scenario) (Scenario, error) {
 	} {
 		if !reflect.ValueOf(list.given).IsNil() {
 			reflect.ValueOf(list.old).Elem().SetZero()
+		}
+	}
+	if s.MachineAPI != nil && given.MachineAPI != nil {
+		s.MachineAPI.MachineSets, s.MachineAPI.Faults = nil, nil
+		if given.MachineAPI.MachineSets == nil {
+			s.MachineAPI.MachineSets = base.MachineAPI.MachineSets
+		}
+		if given.MachineAPI.Faults == nil {
+			s.MachineAPI.Faults = base.MachineAPI.Faults
 		}
 	}
 	if err := yaml.UnmarshalStrict(data, &s); err != nil {

@@ -124,7 +124,8 @@ func TestCRDsAreThoseOfTheModule(t *testing.T) {
 	}
 	module := strings.TrimSpace(string(out))
 	checkManifests(t, module, crdFiles, "crds", 5)
-	checkManifests(t, module, reportCRDFiles, "crds/machineconfignodes", 1)
+	checkManifests(t, module, optionalCRDFiles, reportCRDs, 1)
+	checkManifests(t, module, optionalCRDFiles, machineCRDs, 2)
 }
 
 func checkManifests(t *testing.T, module string, source embed.FS, folder string, count int) {
@@ -134,7 +135,7 @@ func checkManifests(t *testing.T, module string, source embed.FS, folder string,
 		t.Fatalf("embedded manifests: %d, %v", len(files), err)
 	}
 	for _, file := range files {
-		origins, err := filepath.Glob(filepath.Join(module, "*", "v1", "zz_generated.crd-manifests", file.Name()))
+		origins, err := filepath.Glob(filepath.Join(module, "*", "v1*", "zz_generated.crd-manifests", file.Name()))
 		if err != nil || len(origins) != 1 {
 			t.Errorf("%s is %d times in %s", file.Name(), len(origins), module)
 			continue

@@ -29,6 +29,9 @@ func (s *Scenario) Validate() error {
 	}
 	v.pool("workers", s.Workers)
 	v.customPools(s.CustomPools)
+	v.machineAPI(s)
+	v.fileIntegrity(s.FileIntegrity)
+	v.graph(s)
 	v.updates(s.Updates)
 	if s.UpdatesUnknown != nil && s.UpdatesUnknown.Reason == "" {
 		v.add("updatesUnknown.reason", "must be set, like RemoteFailed")
@@ -110,6 +113,9 @@ func (v *validator) updates(updates []OfferedUpdate) {
 			v.add(path+".version", "%q is listed twice", u.Version)
 		}
 		seen = append(seen, u.Version)
+		if slices.Contains(u.Channels, "") {
+			v.add(path+".channels", "must not list an empty channel")
+		}
 		for j, from := range u.From {
 			v.version(fmt.Sprintf("%s.from[%d]", path, j), from)
 		}

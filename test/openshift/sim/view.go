@@ -8,8 +8,10 @@ import (
 	"slices"
 
 	configv1 "github.com/openshift/api/config/v1"
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -25,6 +27,11 @@ type view struct {
 	// reports are the MachineConfigNodes, by node. There are none unless the
 	// scenario asks for them.
 	reports map[string]*mcfgv1.MachineConfigNode
+	// machineSets and machines are there if the scenario asks for a Machine API, and
+	// integrities, the FileIntegrities' metadata, if it asks for that kind.
+	machineSets map[client.ObjectKey]*machinev1beta1.MachineSet
+	machines    map[client.ObjectKey]*machinev1beta1.Machine
+	integrities map[client.ObjectKey]*metav1.PartialObjectMetadata
 	// masters are those of the nodes that run the control plane.
 	masters map[string]*corev1.Node
 	// draining are those of the nodes whose pods are being evicted.
@@ -34,14 +41,17 @@ type view struct {
 
 func newView() *view {
 	return &view{
-		operators: map[string]*configv1.ClusterOperator{},
-		pools:     map[string]*mcfgv1.MachineConfigPool{},
-		configs:   map[string]*mcfgv1.MachineConfig{},
-		nodes:     map[string]*corev1.Node{},
-		reports:   map[string]*mcfgv1.MachineConfigNode{},
-		masters:   map[string]*corev1.Node{},
-		draining:  map[string]*corev1.Node{},
-		pods:      newPodIndex(),
+		operators:   map[string]*configv1.ClusterOperator{},
+		pools:       map[string]*mcfgv1.MachineConfigPool{},
+		configs:     map[string]*mcfgv1.MachineConfig{},
+		nodes:       map[string]*corev1.Node{},
+		reports:     map[string]*mcfgv1.MachineConfigNode{},
+		machineSets: map[client.ObjectKey]*machinev1beta1.MachineSet{},
+		machines:    map[client.ObjectKey]*machinev1beta1.Machine{},
+		integrities: map[client.ObjectKey]*metav1.PartialObjectMetadata{},
+		masters:     map[string]*corev1.Node{},
+		draining:    map[string]*corev1.Node{},
+		pods:        newPodIndex(),
 	}
 }
 
@@ -64,6 +74,12 @@ func (v *view) get(obj client.Object) client.Object {
 		return found(v.reports, obj.GetName())
 	case *corev1.Pod:
 		return found(v.pods.all, client.ObjectKeyFromObject(obj))
+	case *machinev1beta1.MachineSet:
+		return found(v.machineSets, client.ObjectKeyFromObject(obj))
+	case *machinev1beta1.Machine:
+		return found(v.machines, client.ObjectKeyFromObject(obj))
+	case *metav1.PartialObjectMetadata:
+		return found(v.integrities, client.ObjectKeyFromObject(obj))
 	}
 	return nil
 }
@@ -95,13 +111,19 @@ func (v *view) put(obj client.Object) {
 			v.masters[o.Name] = o
 		}
 		delete(v.draining, o.Name)
-		if nodeDraining(o) {
+		if nodeDraining(o) || machineDraining(o) {
 			v.draining[o.Name] = o
 		}
 	case *corev1.Pod:
 		v.pods.put(o)
 	case *mcfgv1.MachineConfigNode:
 		v.reports[o.Name] = o
+	case *machinev1beta1.MachineSet:
+		v.machineSets[client.ObjectKeyFromObject(o)] = o
+	case *machinev1beta1.Machine:
+		v.machines[client.ObjectKeyFromObject(o)] = o
+	case *metav1.PartialObjectMetadata:
+		v.integrities[client.ObjectKeyFromObject(o)] = o
 	}
 }
 
@@ -124,6 +146,12 @@ func (v *view) remove(obj client.Object) {
 		delete(v.draining, o.Name)
 	case *mcfgv1.MachineConfigNode:
 		delete(v.reports, o.Name)
+	case *machinev1beta1.MachineSet:
+		delete(v.machineSets, client.ObjectKeyFromObject(o))
+	case *machinev1beta1.Machine:
+		delete(v.machines, client.ObjectKeyFromObject(o))
+	case *metav1.PartialObjectMetadata:
+		delete(v.integrities, client.ObjectKeyFromObject(o))
 	case *corev1.Pod:
 		v.pods.remove(client.ObjectKeyFromObject(o))
 	}
@@ -177,6 +205,24 @@ func isReport(obj client.Object) bool {
 	_, report := obj.(*mcfgv1.MachineConfigNode)
 	return report
 }
+
+// isMachine reports whether obj is a Machine or a MachineSet.
+func isMachine(obj client.Object) bool {
+	switch obj.(type) {
+	case *machinev1beta1.MachineSet, *machinev1beta1.Machine:
+		return true
+	}
+	return false
+}
+
+// isIntegrity reports whether obj is the metadata of a FileIntegrity.
+func isIntegrity(obj client.Object) bool {
+	_, integrity := obj.(*metav1.PartialObjectMetadata)
+	return integrity
+}
+
+// isAside reports whether obj is of a kind that neither the CVO nor the MCO look at.
+func isAside(obj client.Object) bool { return isReport(obj) || isMachine(obj) || isIntegrity(obj) }
 
 // isWorker reports whether obj is any other node. There may be thousands.
 func isWorker(obj client.Object) bool {

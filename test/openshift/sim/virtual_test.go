@@ -4,16 +4,20 @@
 package sim
 
 import (
+	"context"
 	"testing"
 	"time"
 
 	configv1 "github.com/openshift/api/config/v1"
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
 // virtual is a cluster in memory whose time jumps to the next event.
@@ -38,7 +42,8 @@ func newVirtual(t *testing.T, s Scenario) *virtual {
 	}
 	now := time.Date(2026, 11, 20, 18, 0, 0, 0, time.UTC)
 	c := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(
-		&configv1.ClusterVersion{}, &configv1.ClusterOperator{}, &mcfgv1.MachineConfigPool{}).Build()
+		&configv1.ClusterVersion{}, &configv1.ClusterOperator{}, &mcfgv1.MachineConfigPool{},
+		&machinev1beta1.MachineSet{}, &machinev1beta1.Machine{}).WithInterceptorFuncs(interceptor.Funcs{Create: withUID}).Build()
 	i := &installation{client: c, scenario: &s, now: now}
 	for _, step := range []func() error{
 		func() error { return i.clusterVersion(t.Context()) },
@@ -46,6 +51,7 @@ func newVirtual(t *testing.T, s Scenario) *virtual {
 		func() error { return i.pools(t.Context()) },
 		func() error { return i.nodes(t.Context()) },
 		func() error { return i.poolStatuses(t.Context()) },
+		func() error { return i.machines(t.Context()) },
 	} {
 		if err := step(); err != nil {
 			t.Fatal(err)
@@ -55,6 +61,7 @@ func newVirtual(t *testing.T, s Scenario) *virtual {
 	v.view.scenario = &s
 	for _, list := range []client.ObjectList{
 		&configv1.ClusterVersionList{}, &configv1.ClusterOperatorList{}, &mcfgv1.MachineConfigPoolList{}, &mcfgv1.MachineConfigList{}, &corev1.NodeList{},
+		&machinev1beta1.MachineSetList{}, &machinev1beta1.MachineList{},
 	} {
 		if err := c.List(t.Context(), list); err != nil {
 			t.Fatal(err)
@@ -70,12 +77,22 @@ func newVirtual(t *testing.T, s Scenario) *virtual {
 			putAll(v, l.Items)
 		case *corev1.NodeList:
 			putAll(v, l.Items)
+		case *machinev1beta1.MachineSetList:
+			putAll(v, l.Items)
+		case *machinev1beta1.MachineList:
+			putAll(v, l.Items)
 		}
 	}
 	v.view.version.Generation = 1
 	v.view.version.Status.ObservedGeneration = 1
 	v.revisions = append(v.revisions, v.view.version)
 	return v
+}
+
+// withUID gives new objects a UID, which the fake API server does not.
+func withUID(ctx context.Context, c client.WithWatch, obj client.Object, options ...client.CreateOption) error {
+	obj.SetUID(types.UID("uid-" + obj.GetName()))
+	return c.Create(ctx, obj, options...)
 }
 
 func putAll[T any, P interface {
@@ -91,7 +108,7 @@ func putAll[T any, P interface {
 func (v *virtual) round() bool {
 	v.watch.begin(v.now)
 	var changes []change
-	plans := []plan{planOperators, planVersion, planPools, planNodes, planEvictions, planPods}
+	plans := []plan{planOperators, planVersion, planPools, planNodes, planEvictions, planPods, planMachineSets, planMachines, planIntegrities}
 	if v.view.scenario.MachineConfigNodes {
 		plans = append(plans, planReports)
 	}
@@ -107,9 +124,17 @@ func (v *virtual) round() bool {
 			v.evict(c.after.(*corev1.Pod))
 			continue
 		case deleted:
+			v.deleteNow(c.after)
+			continue
+		case created:
+			if c.after.GetUID() == "" {
+				c.after.SetUID(types.UID("uid-" + c.after.GetName()))
+			}
+		case spec, status, bound:
+		}
+		if c.after.GetDeletionTimestamp() != nil && isMachine(c.after) && len(c.after.GetFinalizers()) == 0 {
 			v.view.remove(c.after)
 			continue
-		case spec, status, created, bound:
 		}
 		if pool, ok := c.after.(*mcfgv1.MachineConfigPool); ok && c.part == spec {
 			pool.Generation++
@@ -138,6 +163,16 @@ func (v *virtual) evict(pod *corev1.Pod) {
 		v.delete(pod, 30)
 	}
 	v.view.pods.attempts[pod.UID] = last
+}
+
+// deleteNow is the API server's part of a deletion with a grace period of zero.
+func (v *virtual) deleteNow(obj client.Object) {
+	if len(obj.GetFinalizers()) == 0 {
+		v.view.remove(obj)
+		return
+	}
+	obj.SetDeletionTimestamp(new(metav1.NewTime(v.now)))
+	v.view.put(obj)
 }
 
 // delete asks for the deletion of a pod with a grace period in seconds.

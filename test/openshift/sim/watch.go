@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	configv1 "github.com/openshift/api/config/v1"
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -41,17 +42,26 @@ func (r *runner) watchAll(ctx context.Context, group *errgroup.Group) []<-chan s
 	if r.reports {
 		kinds = append(kinds, watched{&mcfgv1.MachineConfigNode{}, nil, func() client.ObjectList { return &mcfgv1.MachineConfigNodeList{} }})
 	}
+	if r.machines {
+		kinds = append(kinds,
+			watched{&machinev1beta1.MachineSet{}, nil, func() client.ObjectList { return &machinev1beta1.MachineSetList{} }},
+			watched{&machinev1beta1.Machine{}, nil, func() client.ObjectList { return &machinev1beta1.MachineList{} }},
+		)
+	}
+	if r.integrities {
+		kinds = append(kinds, watched{integrityMetadata(), nil, func() client.ObjectList { return integrityMetadataList() }})
+	}
 	for _, kind := range kinds {
 		f := &feed{
 			kind: kind.object, keep: kind.keep, synced: make(chan struct{}),
-			observe: r.cluster.observe, forget: r.cluster.forget, replace: r.cluster.replace,
+			observe: r.cluster.observe, forget: r.cluster.forget, bury: r.cluster.bury, replace: r.cluster.replace,
 		}
 		synced = append(synced, f.synced)
 		group.Go(func() error { return r.watch(ctx, f, kind.list) })
 	}
 	f := &feed{
 		kind: &corev1.ConfigMap{}, synced: make(chan struct{}),
-		observe: r.scenarioChanged, forget: func(client.Object) {},
+		observe: r.scenarioChanged, forget: func(client.Object) {}, bury: func(client.Object) {},
 		replace: func(_ client.Object, list []client.Object) {
 			for _, obj := range list {
 				r.scenarioChanged(obj)

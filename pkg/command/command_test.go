@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The managed-upgrade-operator authors
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package command
 
 import (
 	"bytes"
@@ -20,6 +20,7 @@ import (
 
 	"github.com/appuio/managed-upgrade-operator/pkg/monitoring"
 	"github.com/appuio/managed-upgrade-operator/pkg/operator"
+	"github.com/appuio/managed-upgrade-operator/pkg/upgrader"
 )
 
 // allFlags are those that the program promises.
@@ -170,7 +171,7 @@ func TestRun(t *testing.T) {
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			var stdout, stderr bytes.Buffer
-			err := run(t.Context(), tc.args, &stdout, &stderr)
+			err := Run(t.Context(), tc.args, &stdout, &stderr, Options{Upgraders: upgrader.BuiltIn()})
 			switch {
 			case tc.err == "" && err != nil:
 				t.Errorf("got error %v", err)

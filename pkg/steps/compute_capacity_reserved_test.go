@@ -1,0 +1,374 @@
+// SPDX-FileCopyrightText: The managed-upgrade-operator authors
+// SPDX-License-Identifier: Apache-2.0
+
+package steps_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
+	"github.com/appuio/managed-upgrade-operator/pkg/openshift/openshifttest"
+	"github.com/appuio/managed-upgrade-operator/pkg/steps"
+)
+
+const (
+	reserved    = steps.ConditionComputeCapacityReserved
+	machineSetA = "MachineSet/openshift-machine-api/" + extraA
+	machineA    = "Machine/openshift-machine-api/" + extraA + "-x7k2q"
+	goesOn      = "The upgrade goes on without"
+)
+
+var (
+	machineSets = schema.GroupResource{Group: "machine.openshift.io", Resource: "machinesets"}
+	isReserved  = verdict{outcome: steps.Completed, reason: "Completed", says: "Extra machines are ready"}
+	isScaling   = verdict{outcome: steps.Running, reason: v1beta1.ReasonCapacityScaling, after: 10 * time.Second}
+)
+
+func scaling(says string, blockers ...string) verdict {
+	want := isScaling
+	want.says, want.blockers = says, blockers
+	return want
+}
+
+func forbidden(words string) error {
+	return apierrors.NewForbidden(machineSets, "", errors.New(words))
+}
+
+// A machine is made, becomes ready, and the step is done; then it is done again without another.
+func TestComputeCapacityReserved(t *testing.T) {
+	w := newMachineWorld(t, newJob(capacity()), openshifttest.MachineSet("prod-a"))
+	step := steps.ComputeCapacityReserved()
+
+	w.expect(step, 0, scaling("made just now", "MachineNotReady "+machineSetA))
+	if got, want := w.sets(), []string{"prod-a", extraA}; !slices.Equal(got, want) {
+		t.Fatalf("got the MachineSets %q, want %q", got, want)
+	}
+	if holder := w.version().Annotations[v1beta1.UpgradeJobAnnotation]; holder != "ns/job" {
+		t.Errorf("the lock is held by %q", holder)
+	}
+	w.expect(step, time.Minute, scaling("it has no Machine yet", "MachineNotReady "+machineSetA))
+	w.put(openshifttest.MachineOf(jobUID, extraA, machinev1beta1.PhaseProvisioning, ""))
+	w.expect(step, 2*time.Minute, scaling("it is in phase Provisioning", "MachineNotReady "+machineA))
+	w.comes(extraA)
+	for _, after := range []time.Duration{3 * time.Minute, 4 * time.Minute, 50 * time.Minute} { // whatever the timeout
+		w.expect(step, after, isReserved)
+	}
+	if got, want := w.sets(), []string{"prod-a", extraA}; !slices.Equal(got, want) || len(w.told()) > 0 {
+		t.Errorf("got the MachineSets %q, want %q; told of %q", got, want, w.told())
+	}
+}
+
+func TestComputeCapacityReservedIsDoneAtOnce(t *testing.T) {
+	for _, tc := range []struct {
+		reason string
+		job    []jobOption
+		faults interceptor.Funcs
+		says   string
+	}{
+		{"nobody wants it", []jobOption{}, refusing("list", errors.New("asked")), "not set"},
+		{"it is not enabled", []jobOption{capacity(func(c *v1beta1.CapacityReservation) { c.Enabled = false })}, refusing("list", errors.New("asked")), "not set"},
+		{"there is nothing to upgrade", []jobOption{capacity(), withoutVersion}, refusing("list", errors.New("asked")), "no version"},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			w := newMachineWorld(t, newJob(tc.job...), openshifttest.MachineSet("prod-a"))
+			w.faults = tc.faults
+			w.expect(steps.ComputeCapacityReserved(), 0, verdict{outcome: steps.Completed, reason: "Completed", says: tc.says})
+			if got := w.sets(); len(got) != 1 || len(w.told()) > 0 {
+				t.Errorf("got the MachineSets %q, and told of %q", got, w.told())
+			}
+		})
+	}
+}
+
+// Those of the pool worker get one, those of further pools that match too, however many machines they have; nobody else.
+func TestComputeCapacityReservedChoosesOriginals(t *testing.T) {
+	w := newMachineWorld(t, newJob(capacity(extraPools("gpu-*", "db"))),
+		openshifttest.MachineSet("prod-a"),
+		openshifttest.MachineSet("empty", func(s *machinev1beta1.MachineSet) { s.Spec.Replicas = new(int32(0)) }),
+		openshifttest.MachineSet("big-gpu", openshifttest.MachinePool("gpu-large")),
+		openshifttest.MachineSet("infra", openshifttest.MachinePool("infra")),
+		openshifttest.MachineSet("dbx", openshifttest.MachinePool("dbx")),
+		openshifttest.MachineSet("by-hand", openshifttest.MachinePool("")),
+		openshifttest.MachineSet("of-muo", func(s *machinev1beta1.MachineSet) { s.Labels["upgrade.managed.openshift.io"] = "true" }),
+		openshifttest.MachineSetOf("another", "prod-a-upgrade-0", start, true),
+	)
+	w.pass(steps.ComputeCapacityReserved())
+	var made []string
+	for _, name := range w.sets() {
+		if original, _, ok := strings.Cut(name, "-upgrade-"); ok && name != "prod-a-upgrade-0" {
+			made = append(made, original)
+		}
+	}
+	if want := []string{"big-gpu", "empty", "prod-a"}; !slices.Equal(made, want) {
+		t.Errorf("got extra MachineSets for %q, want %q", made, want)
+	}
+}
+
+// Names and labels are within the limits of Kubernetes, whatever the originals are called, and two originals never share a name.
+func TestComputeCapacityReservedNames(t *testing.T) {
+	long := strings.Repeat("a", 60)
+	w := newMachineWorld(t, newJob(capacity()), openshifttest.MachineSet(long+"-1"), openshifttest.MachineSet(long+"-2"), openshifttest.MachineSet("a.b"))
+	w.pass(steps.ComputeCapacityReserved())
+	made := 0
+	for _, name := range w.sets() {
+		if !strings.Contains(name, "-upgrade-") {
+			continue
+		}
+		made++
+		set := w.set(name)
+		machine := name + "-x7k2q"
+		for _, value := range []string{set.Spec.Template.Labels["machine.openshift.io/cluster-api-machineset"], machine, set.Labels["managedupgrade.appuio.io/upgrade-job"]} {
+			if problems := validation.IsValidLabelValue(value); len(problems) > 0 {
+				t.Errorf("%q: %v", value, problems)
+			}
+		}
+		if problems := validation.IsDNS1123Subdomain(machine); len(problems) > 0 {
+			t.Errorf("%q: %v", machine, problems)
+		}
+	}
+	if made != 3 {
+		t.Errorf("made %d MachineSets, want 3: %q", made, w.sets())
+	}
+}
+
+// A machine that does not come is told of, and done without for good.
+func TestComputeCapacityReservedGoesOnWithoutALateMachine(t *testing.T) {
+	w := newMachineWorld(t, newJob(capacity(within(20*time.Minute))), openshifttest.MachineSet("prod-a"), openshifttest.MachineSet("prod-b"))
+	step := steps.ComputeCapacityReserved()
+	w.pass(step)
+	extraB := w.sets()[slices.IndexFunc(w.sets(), func(name string) bool { return strings.HasPrefix(name, "prod-b-upgrade-") })]
+	w.comes(extraB)
+	w.put(openshifttest.MachineOf(jobUID, extraA, "", "", openshifttest.MachineFailed(machinev1beta1.InvalidConfigurationMachineError, "no such instance type")))
+
+	last := scaling("InvalidConfiguration: no such instance type", "MachineNotReady "+machineA)
+	last.after = time.Second
+	w.expect(step, 20*time.Minute-time.Second, last)
+	if len(w.told()) > 0 {
+		t.Errorf("told of %q before the time", w.told())
+	}
+	goneOn := verdict{outcome: steps.Completed, reason: "Completed", says: goesOn}
+	for _, after := range []time.Duration{20 * time.Minute, 21 * time.Minute} {
+		w.expect(step, after, goneOn)
+	}
+	if want := []string{"upgrade.skipped"}; !slices.Equal(w.told(), want) {
+		t.Fatalf("told of %q, want %q", w.told(), want)
+	}
+	if said := w.stages[0].Message; !strings.Contains(said, machineA) || !strings.Contains(said, "no such instance type") || strings.Contains(said, extraB) {
+		t.Errorf("told: %s", said)
+	}
+}
+
+// What is wrong with a machine that is there but not ready is said.
+func TestComputeCapacityReservedWaitsForTheNode(t *testing.T) {
+	running := openshifttest.MachineOf(jobUID, extraA, machinev1beta1.PhaseRunning, "new")
+	objects := func(ready bool, more ...client.Object) []client.Object {
+		return append(more, openshifttest.MachineSet("prod-a"), openshifttest.MachineSetOf(jobUID, extraA, start, ready))
+	}
+	stale := openshifttest.MachineSetOf(jobUID, extraA, start, true, func(s *machinev1beta1.MachineSet) { s.Generation = 2 })
+	for _, tc := range []struct {
+		reason  string
+		objects []client.Object
+		want    verdict
+	}{
+		{"ready", objects(true, running, openshifttest.Node("new", "worker")), isReserved},
+		{"no Node yet", objects(true, running), scaling("Node new is not there", "MachineNotReady "+machineA)},
+		{
+			"not ready", objects(true, running, openshifttest.Node("new", "worker", openshifttest.NodeCondition("Ready", "False", "KubeletNotReady", "CNI is not up"))),
+			scaling("Node new is not ready (KubeletNotReady: CNI is not up)", "MachineNotReady "+machineA),
+		},
+		{
+			"cordoned", objects(true, running, openshifttest.Node("new", "worker", openshifttest.NodeCordoned())),
+			scaling("cordoned", "MachineNotReady "+machineA),
+		},
+		{"not counted", objects(false, running, openshifttest.Node("new", "worker")), scaling("does not count", "MachineNotReady "+machineA)},
+		{
+			"counted of an older generation", []client.Object{openshifttest.MachineSet("prod-a"), stale, running, openshifttest.Node("new", "worker")},
+			scaling("does not count", "MachineNotReady "+machineA),
+		},
+		{
+			"the only Machine goes", objects(true, openshifttest.MachineOf(jobUID, extraA, "", "new", openshifttest.MachineDeletedAt(start)), openshifttest.Node("new", "worker")),
+			scaling("no Machine yet", "MachineNotReady "+machineSetA),
+		},
+		{
+			"the MachineSet goes", []client.Object{openshifttest.MachineSet("prod-a"), openshifttest.MachineSetOf(jobUID, extraA, start, true, func(s *machinev1beta1.MachineSet) {
+				s.DeletionTimestamp, s.Finalizers = &s.CreationTimestamp, []string{"foregroundDeletion"}
+			}), running, openshifttest.Node("new", "worker")},
+			scaling("it is being deleted", "MachineNotReady "+machineSetA),
+		},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			w := newMachineWorld(t, newJob(capacity(), begun(reserved, 0)), tc.objects...)
+			w.expect(steps.ComputeCapacityReserved(), time.Minute, tc.want)
+		})
+	}
+}
+
+func TestComputeCapacityReservedWithoutMachineSets(t *testing.T) {
+	for _, tc := range []struct {
+		reason string
+		faults interceptor.Funcs
+		object client.Object
+	}{
+		{"there is none", interceptor.Funcs{}, openshifttest.MachineSet("infra", openshifttest.MachinePool("infra"))},
+		{"the cluster has no Machine API", refusing("list", &meta.NoKindMatchError{GroupKind: schema.GroupKind{Kind: "MachineSet"}}), openshifttest.MachineSet("prod-a")},
+		{"its kind has just been removed", refusing("list", apierrors.NewNotFound(machineSets, "")), openshifttest.MachineSet("prod-a")},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			w := newMachineWorld(t, newJob(capacity()), tc.object)
+			w.faults = tc.faults
+			for _, after := range []time.Duration{0, time.Minute} {
+				w.expect(steps.ComputeCapacityReserved(), after, verdict{outcome: steps.Completed, reason: "Completed", says: goesOn})
+			}
+			if want := []string{"upgrade.scaleskipped"}; !slices.Equal(w.told(), want) {
+				t.Errorf("told of %q, want %q", w.told(), want)
+			}
+		})
+	}
+}
+
+// A request that the API server refuses holds the upgrade up as long as a machine would, and is tried again.
+func TestComputeCapacityReservedIsRefused(t *testing.T) {
+	const denied = "no more machines here"
+	for _, tc := range []struct {
+		reason, verb string
+		err          error
+		blocker      string
+	}{
+		{"creation, by admission", "create", forbidden(denied), "MachineSetRefused " + machineSetA},
+		{"creation, as invalid", "create", apierrors.NewBadRequest(denied), "MachineSetRefused " + machineSetA},
+		{"creation, by a webhook that is away", "create", apierrors.NewInternalError(errors.New("failed calling webhook: " + denied)), "MachineSetRefused " + machineSetA},
+		{"even a look", "list", forbidden(denied), "MachineAPIRefused MachineSets of namespace openshift-machine-api"},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			w := newMachineWorld(t, newJob(capacity(within(20*time.Minute))), openshifttest.MachineSet("prod-a"))
+			step := steps.ComputeCapacityReserved()
+			w.faults = refusing(tc.verb, tc.err)
+			for _, after := range []time.Duration{0, 19 * time.Minute} {
+				w.expect(step, after, scaling(denied, tc.blocker))
+			}
+			w.faults = interceptor.Funcs{} // mended
+			w.expect(step, 19*time.Minute+time.Second, scaling("made just now", "MachineNotReady "+machineSetA))
+		})
+		t.Run(tc.reason+", for good", func(t *testing.T) {
+			w := newMachineWorld(t, newJob(capacity(within(20*time.Minute))), openshifttest.MachineSet("prod-a"))
+			step := steps.ComputeCapacityReserved()
+			w.faults = refusing(tc.verb, tc.err)
+			w.expect(step, 0, scaling(denied, tc.blocker))
+			for _, after := range []time.Duration{20 * time.Minute, 21 * time.Minute, 45 * time.Minute} {
+				w.expect(step, after, verdict{outcome: steps.Completed, reason: "Completed", says: goesOn})
+			}
+			if want := []string{"upgrade.skipped"}; !slices.Equal(w.told(), want) || !strings.Contains(w.stages[0].Message, denied) {
+				t.Errorf("told of %+v, want %q", w.stages, want)
+			}
+		})
+	}
+}
+
+// What goes wrong with one MachineSet does not keep the others from being made, and is made up for later.
+func TestComputeCapacityReservedMendsAPartialFailure(t *testing.T) {
+	broken := errors.New("etcd is away")
+	w := newMachineWorld(t, newJob(capacity()), openshifttest.MachineSet("prod-a"), openshifttest.MachineSet("prod-b"), openshifttest.MachineSet("prod-c"))
+	w.faults = interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
+		if strings.HasPrefix(o.GetName(), "prod-b") {
+			return broken
+		}
+		return c.Create(ctx, o, options...)
+	}}
+	step := steps.ComputeCapacityReserved()
+	if err := w.expectError(step, 0); !errors.Is(err, broken) {
+		t.Errorf("got %v", err)
+	}
+	if got := w.sets(); len(got) != 5 {
+		t.Errorf("got the MachineSets %q, want all but one", got)
+	}
+	w.faults = interceptor.Funcs{}
+	w.pass(step)
+	if got := w.sets(); len(got) != 6 {
+		t.Errorf("got the MachineSets %q, want all", got)
+	}
+}
+
+// The answer to a creation is lost: it has happened all the same.
+func TestComputeCapacityReservedFindsWhatIsThere(t *testing.T) {
+	exists := apierrors.NewAlreadyExists(machineSets, extraA)
+	hidden := true // a list that lags behind
+	faults := func(w *machineWorld) interceptor.Funcs {
+		return interceptor.Funcs{
+			List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+				err := c.List(ctx, list, options...)
+				if all, ok := list.(*machinev1beta1.MachineSetList); ok && hidden {
+					hidden = false
+					all.Items = slices.DeleteFunc(all.Items, func(s machinev1beta1.MachineSet) bool { return s.Name == extraA })
+				}
+				return err
+			},
+			Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return exists },
+		}
+	}
+	t.Run("the job's", func(t *testing.T) {
+		w := newMachineWorld(t, newJob(capacity()), openshifttest.MachineSet("prod-a"), openshifttest.MachineSetOf(jobUID, extraA, start, false))
+		w.faults = faults(w)
+		w.expect(steps.ComputeCapacityReserved(), 0, scaling("made just now", "MachineNotReady "+machineSetA))
+	})
+	t.Run("somebody else's", func(t *testing.T) {
+		w := newMachineWorld(t, newJob(capacity()), openshifttest.MachineSet("prod-a"), openshifttest.MachineSetOf("another", extraA, start, false))
+		w.faults = faults(w)
+		if err := w.expectError(steps.ComputeCapacityReserved(), 0); !strings.Contains(err.Error(), "was not made for the job") {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+func TestComputeCapacityReservedMeetsAnError(t *testing.T) {
+	broken := errors.New("etcd is away")
+	t.Run("of the list", func(t *testing.T) {
+		w := newMachineWorld(t, newJob(capacity()), openshifttest.MachineSet("prod-a"))
+		w.faults = refusing("list", broken)
+		if err := w.expectError(steps.ComputeCapacityReserved(), time.Hour); !errors.Is(err, broken) {
+			t.Errorf("got %v", err)
+		}
+	})
+	t.Run("of the Node", func(t *testing.T) {
+		w := newMachineWorld(t, newJob(capacity()), openshifttest.MachineSet("prod-a"), openshifttest.MachineSetOf(jobUID, extraA, start, true),
+			openshifttest.MachineOf(jobUID, extraA, machinev1beta1.PhaseRunning, "new"))
+		w.faults = failingGet(broken, "Node")
+		if err := w.expectError(steps.ComputeCapacityReserved(), 0); !errors.Is(err, broken) {
+			t.Errorf("got %v", err)
+		}
+	})
+	t.Run("of the lock: nothing is made", func(t *testing.T) {
+		w := newMachineWorld(t, newJob(capacity()), openshifttest.MachineSet("prod-a"))
+		w.lockedBy = "ns/other"
+		if err := w.expectError(steps.ComputeCapacityReserved(), 0); !strings.Contains(err.Error(), "ns/other") {
+			t.Errorf("got %v", err)
+		}
+		if got := w.sets(); len(got) != 1 {
+			t.Errorf("got the MachineSets %q", got)
+		}
+	})
+}
+
+// A pattern that is none holds the upgrade up until its window is over: nobody knows which machines were meant.
+func TestComputeCapacityReservedWithABadPattern(t *testing.T) {
+	w := newMachineWorld(t, newJob(capacity(extraPools("gpu-*", "db-["))), openshifttest.MachineSet("prod-a"))
+	step := steps.ComputeCapacityReserved()
+	want := verdict{outcome: steps.Running, reason: v1beta1.ReasonInvalidPattern, after: time.Hour + time.Millisecond, blockers: []string{"InvalidPattern UpgradeJob/job"}, says: `"db-["`}
+	w.expect(step, 0, want)
+	w.expect(step, time.Hour+time.Millisecond, verdict{outcome: steps.Skipped, reason: v1beta1.ReasonExpired, blockers: want.blockers, says: `"db-["`})
+	if got := w.sets(); len(got) != 1 {
+		t.Errorf("got the MachineSets %q", got)
+	}
+}
