@@ -113,14 +113,15 @@ type HTTPDependencies struct {
 
 // NodeDrain says what becomes of pods that hold up the drain of a node.
 type NodeDrain struct {
-	// timeOut is how long a node may drain before those of its pods that no PodDisruptionBudget protects are deleted.
+	// timeOut is how long a node may drain before those of its pods that no PodDisruptionBudget protects are deleted, and how long a pod may take to end before it
+	// is deleted with a grace period of one second.
 	// +kubebuilder:default="45m"
 	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="must be longer than 0s"
 	// +optional
 	TimeOut *Duration `json:"timeOut,omitempty"`
 
-	// expectedNodeDrainTime is how long a drain takes where nothing holds it up. A pod that takes longer than that to end is deleted with a grace period of one
-	// second.
+	// expectedNodeDrainTime is how long a drain takes where nothing holds it up. Pods that a PodDisruptionBudget protects have that long where
+	// pdbForceDrainTimeout is 0, and the window of the workers' silences counts with it.
 	// +kubebuilder:default="8m"
 	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="must be longer than 0s"
 	// +optional

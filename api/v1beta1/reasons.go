@@ -193,6 +193,8 @@ const (
 	ReasonDependenciesUnavailable = "DependenciesUnavailable"
 	// ReasonCapacityScaling: extra machines are not ready yet.
 	ReasonCapacityScaling = "CapacityScaling"
+	// ReasonCapacityReady: extra machines are ready, or not waited for any more.
+	ReasonCapacityReady = "CapacityReady"
 	// ReasonCapacityRemoving: extra machines are not gone yet.
 	ReasonCapacityRemoving = "CapacityRemoving"
 	// ReasonMachineConfigPoolsUpdating: machine config pools are not on the configuration of the release yet.

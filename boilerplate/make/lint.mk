@@ -15,9 +15,9 @@ tidy: ## Tidy go.mod and go.sum of every module
 
 .PHONY: vet
 vet: ## Run go vet
-	go vet ./...
+	@set -e; for module in $(CODE_MODULES); do echo "go vet in $$module"; (cd $$module && go vet ./...); done
 
 .PHONY: lint
 lint: ## Run golangci-lint and check licence headers
 	boilerplate/scripts/check-licence-headers
-	$(GOLANGCI_LINT) run --config $(LINT_CONFIG)
+	@set -e; for module in $(CODE_MODULES); do echo "golangci-lint in $$module"; (cd $$module && $(GOLANGCI_LINT) run --config $(LINT_CONFIG)); done

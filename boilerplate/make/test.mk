@@ -19,6 +19,7 @@ programs: ## Build etcd, kube-apiserver, Prometheus, ... for tests; takes minute
 # The programs are built first, because `go test` would hide the progress and count the time.
 .PHONY: test
 test: programs ## Run all tests, end-to-end tests included, with the race detector
+	cd test/custom-upgrader && go test $(RACE) ./...
 	go test $(RACE) -timeout $(TEST_TIMEOUT) -p $(TEST_PACKAGES_AT_ONCE) ./...
 
 .PHONY: demo

@@ -12,3 +12,6 @@ GOLANGCI_LINT := $(GO_TOOL) golangci-lint
 
 # Folders of all Go modules of this repository, the root ("./") first.
 GO_MODULES = $(shell git ls-files --cached --others --exclude-standard -- go.mod '*/go.mod' | sed 's,go\.mod$$,,;s,^$$,./,' | sort)
+
+# Those of them that have Go code of ours.
+CODE_MODULES := ./ test/custom-upgrader/

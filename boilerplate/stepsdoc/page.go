@@ -30,6 +30,14 @@ of parameters, are judged by that manager: see the condition ` + "`Ready`" + ` o
 
 `
 
+const cleanupIntroduction = `
+## Cleanup
+
+When a job ends, whatever its outcome, and when it is deleted, what it holds is given back. A job of an object of kind ` + "`Upgrader`" + ` runs the
+cleanup of all steps there are, in this order, whatever became of the object; where there is nothing of the job's, nothing happens.
+
+`
+
 // writePage writes the page about the steps.
 func writePage(w io.Writer, catalogue *upgrader.Catalogue, variants []upgrader.Upgrader) {
 	fmt.Fprint(w, introduction)
@@ -42,7 +50,7 @@ func writePage(w io.Writer, catalogue *upgrader.Catalogue, variants []upgrader.U
 	for _, rule := range catalogue.Rules() {
 		fmt.Fprintf(w, "| %s | %s |\n", rule.Name(), rule.Why())
 	}
-	fmt.Fprint(w, "\n## Cleanup\n\nWhen a job ends, whatever its outcome, and when it is deleted, the cleanup of all of its steps runs, in this order:\n\n")
+	fmt.Fprint(w, cleanupIntroduction)
 	for i, step := range catalogue.Finally() {
 		fmt.Fprintf(w, "%d. %s\n", i+1, name(step))
 	}

@@ -126,7 +126,7 @@ func TestHelpNamesEveryFlag(t *testing.T) {
 			t.Fatalf("got error %v, want flag.ErrHelp", err)
 		}
 		help := stdout.String()
-		if !strings.HasPrefix(help, "The managed upgrade operator") || !strings.Contains(help, "deploy/") {
+		if !strings.HasPrefix(help, "The managed upgrade operator") || !strings.Contains(help, "deploy/") || !strings.Contains(help, "manager upgraders ") {
 			t.Errorf("the help does not begin with what the program is for:\n%s", help)
 		}
 		var named []string

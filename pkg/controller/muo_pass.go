@@ -101,29 +101,34 @@ func (p *muoPass) advance(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	message := judgement.Message
 	for _, note := range settings.NotesFor(p.config) {
-		message += " Note: " + note + "."
+		judgement.Message += " Note: " + note + "."
 	}
-	switch judgement.Verdict {
-	case muo.Valid:
-		p.valid(metav1.ConditionTrue, judgement.Reason, message)
+	if judgement.Verdict == muo.Valid {
+		p.valid(metav1.ConditionTrue, judgement.Reason, judgement.Message)
 		return p.schedule(ctx, current, muo.Job(p.config, settings, judgement, p.now))
+	}
+	return after, p.withhold(ctx, current, judgement)
+}
+
+// withhold records why there is to be no job, and deletes the one that is there and has not started, or nil.
+func (p *muoPass) withhold(ctx context.Context, current *v1beta1.UpgradeJob, judgement muo.Judgement) error {
+	switch judgement.Verdict {
 	case muo.Unknown: // a job that is there stays: its steps look again
-		p.valid(metav1.ConditionUnknown, judgement.Reason, message)
-		return after, nil
-	case muo.Invalid:
-		p.valid(metav1.ConditionFalse, judgement.Reason, message)
+		p.valid(metav1.ConditionUnknown, judgement.Reason, judgement.Message)
+		return nil
 	case muo.Done:
-		p.valid(metav1.ConditionTrue, judgement.Reason, message)
+		p.valid(metav1.ConditionTrue, judgement.Reason, judgement.Message)
 		p.entry.Phase = v1alpha1.UpgradePhaseUpgraded
+	case muo.Invalid, muo.Valid:
+		p.valid(metav1.ConditionFalse, judgement.Reason, judgement.Message)
 	}
 	muo.RemoveCondition(p.entry, v1alpha1.ConditionScheduled)
 	if current == nil {
-		return after, nil
+		return nil
 	}
 	p.entry.UpgradeJob = ""
-	return after, p.drop(ctx, current, message)
+	return p.drop(ctx, current, judgement.Message)
 }
 
 func (p *muoPass) valid(status metav1.ConditionStatus, reason, message string) {

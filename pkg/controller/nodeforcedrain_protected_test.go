@@ -4,10 +4,8 @@
 package controller
 
 import (
-	"context"
 	"errors"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -17,9 +15,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
+	"github.com/appuio/managed-upgrade-operator/pkg/openshift/openshifttest"
 )
 
 const listBudgets = "list PodDisruptionBudgetList"
@@ -134,25 +132,7 @@ func TestForceDrainListsBudgetsOnlyWhereTheyMatter(t *testing.T) {
 // A budget on the last page protects as much as one on the first.
 func TestForceDrainReadsAllBudgets(t *testing.T) {
 	w := newDrainWorld(t, newForceDrain(protectedFor(0), withoutPodGrace), protects("a"), protects("b"), protects("c"))
-	w.r.Live = interceptor.NewClient(w.r.Live.(client.WithWatch), interceptor.Funcs{
-		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
-			budgets, ok := list.(*policyv1.PodDisruptionBudgetList)
-			if err := c.List(ctx, list, opts...); err != nil || !ok {
-				return err
-			}
-			options := &client.ListOptions{}
-			options.ApplyOptions(opts)
-			page := 0
-			if options.Continue != "" {
-				page, _ = strconv.Atoi(options.Continue)
-			}
-			if page+1 < len(budgets.Items) {
-				budgets.Continue = strconv.Itoa(page + 1)
-			}
-			budgets.Items = budgets.Items[page : page+1]
-			return nil
-		},
-	})
+	w.r.Live = openshifttest.Paged(w.r.Live.(client.WithWatch), 1)
 	w.drain("worker-1", drainA)
 	for _, app := range []string{"a", "b", "c", "d"} {
 		w.pods.add("worker-1", app, ofApp(app))

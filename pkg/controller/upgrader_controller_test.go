@@ -183,7 +183,9 @@ func TestJobOfADeclaredUpgraderHasToCommenceInItsWindow(t *testing.T) {
 		if err := w.catalogue.Add(upgrader.Entry{Condition: "Sick", Summary: "Waits.", New: func(upgrader.Parameters) (steps.Step, error) { return sick, nil }}); err != nil {
 			t.Fatal(err)
 		}
-		change(w, declared, func(u *v1beta1.Upgrader) { u.Spec.Steps = slices.Insert(u.Spec.Steps, 0, v1beta1.UpgraderStep{Step: "Sick"}) })
+		change(w, declared, func(u *v1beta1.Upgrader) {
+			u.Spec.Steps = slices.Insert(u.Spec.Steps, 0, v1beta1.UpgraderStep{Step: "Sick"})
+		})
 		r := w.jobs()
 		w.reconcile(r, job)
 		w.elapse(v1beta1.DefaultUpgradeWindow)

@@ -23,7 +23,9 @@ const (
 	maxBodyBytes = 64 << 10
 	// maxHeaderBytes bounds the headers of an answer.
 	maxHeaderBytes = 64 << 10
-	userAgent      = "managed-upgrade-operator"
+	// idleTimeout is how long a connection is kept that nobody uses: longer than steps wait before they ask again.
+	idleTimeout = 90 * time.Second
+	userAgent   = "managed-upgrade-operator"
 )
 
 // Errors of redirects that are not followed.
@@ -51,11 +53,14 @@ func (p *Prober) build() {
 	if p.Proxy == nil {
 		p.Proxy = http.ProxyFromEnvironment
 	}
-	transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // it is one
-	transport.Proxy = p.Proxy
-	transport.TLSClientConfig = &tls.Config{RootCAs: p.RootCAs, MinVersion: tls.VersionTLS12}
-	transport.MaxResponseHeaderBytes = maxHeaderBytes
-	p.client = &http.Client{Transport: transport, CheckRedirect: redirect}
+	// Whatever else takes long is bounded by the context of an attempt.
+	p.client = &http.Client{CheckRedirect: redirect, Transport: &http.Transport{
+		Proxy:                  p.Proxy,
+		TLSClientConfig:        &tls.Config{RootCAs: p.RootCAs, MinVersion: tls.VersionTLS12},
+		ForceAttemptHTTP2:      true,
+		MaxResponseHeaderBytes: maxHeaderBytes,
+		IdleConnTimeout:        idleTimeout,
+	}}
 }
 
 // redirect refuses redirects that lead too far, or out of the cover of https. Whoever is asked next does not learn by which query it got there.
@@ -79,7 +84,7 @@ func (p *Prober) get(ctx context.Context, address string, timeout time.Duration)
 		return "is not a URL", false
 	}
 	request.Header.Set("User-Agent", userAgent)
-	response, err := p.client.Do(request) //nolint:gosec // who may create jobs says which URLs are asked; answers are not shown
+	response, err := p.client.Do(request)
 	if err != nil {
 		return explain(err)
 	}

@@ -15,9 +15,15 @@ import (
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
 	"github.com/appuio/managed-upgrade-operator/pkg/hooks"
 	"github.com/appuio/managed-upgrade-operator/pkg/lifecycle"
+	"github.com/appuio/managed-upgrade-operator/pkg/steps"
 )
 
 const ns = time.Nanosecond
+
+// commenceBy has the job fail if it has not commenced that time after its start.
+func commenceBy(after time.Duration) lifecycle.Facts {
+	return lifecycle.Facts{CommenceBy: startAfter.Add(after)}
+}
 
 func TestDecide(t *testing.T) {
 	var (
@@ -137,6 +143,24 @@ func TestDecide(t *testing.T) {
 		{"what it waited for is told when it fails", newJob(started(startAfter), withBlocker("MachineConfigPool worker is degraded.")), lifecycle.Facts{}, deadline.Add(ns),
 			lifecycle.Fail, v1beta1.ReasonTimedOut, []string{"Last it waited for: MachineConfigPool worker is degraded.", "!Not the first"}, 0},
 
+		// With an upgrade window.
+		{"until the end of its upgrade window it runs", newJob(started(startAfter)), commenceBy(2 * time.Hour), startAfter.Add(time.Hour), lifecycle.Run, "", nil, time.Hour},
+		{"to one nanosecond before that", newJob(started(startAfter)), commenceBy(2 * time.Hour), startAfter.Add(2*time.Hour - ns), lifecycle.Run, "", nil, ns},
+		{"and then it fails", newJob(started(startAfter)), commenceBy(2 * time.Hour), startAfter.Add(2 * time.Hour),
+			lifecycle.Fail, v1beta1.ReasonUpgradeWindowBreached, []string{"did not commence by 2026-11-25T00:00:00Z", "!Last it waited"}, 0},
+		{"and tells what it waited for", newJob(started(startAfter), withBlocker("Node worker-1 is sick.")), commenceBy(2 * time.Hour), startAfter.Add(3 * time.Hour),
+			lifecycle.Fail, v1beta1.ReasonUpgradeWindowBreached, []string{"Last it waited for: Node worker-1 is sick.", "!Not the first"}, 0},
+		{"an upgrade that has commenced is not bound by it", newJob(started(startAfter)), lifecycle.Facts{CommenceBy: startAfter.Add(2 * time.Hour), Commenced: true}, startAfter.Add(3 * time.Hour),
+			lifecycle.Run, "", nil, 9 * time.Hour},
+		{"nor at its very end", newJob(started(startAfter)), lifecycle.Facts{CommenceBy: startAfter.Add(2 * time.Hour), Commenced: true}, startAfter.Add(2 * time.Hour),
+			lifecycle.Run, "", nil, 10 * time.Hour},
+		{"a job that starts runs until then", newJob(), commenceBy(2 * time.Hour), startAfter, lifecycle.Run, "", nil, 2 * time.Hour},
+		{"one that was resumed too", reopened(), lifecycle.Facts{CommenceBy: nextDay.Add(2 * time.Hour)}, nextDay, lifecycle.Run, "", nil, 2 * time.Hour},
+		{"and fails then", reopened(), lifecycle.Facts{CommenceBy: nextDay.Add(2 * time.Hour)}, nextDay.Add(2 * time.Hour), lifecycle.Fail, v1beta1.ReasonUpgradeWindowBreached, nil, 0},
+		{"the end of the job comes first", newJob(started(startAfter), withTimeout(time.Hour)), commenceBy(2 * time.Hour), startAfter.Add(59 * time.Minute), lifecycle.Run, "", nil, time.Minute},
+		{"and is what is told", newJob(started(startAfter), withTimeout(time.Hour)), commenceBy(time.Hour), startAfter.Add(time.Hour), lifecycle.Fail, v1beta1.ReasonTimedOut, nil, 0},
+		{"before its start it does not matter", newJob(), commenceBy(-2 * time.Hour), startAfter.Add(-time.Hour), lifecycle.Wait, v1beta1.ReasonWaitingForStart, nil, time.Hour},
+
 		// Resumed.
 		{"a resumed job runs outside of its window, with a fresh timeout", reopened(), lifecycle.Facts{}, nextDay, lifecycle.Run, "", nil, 12 * time.Hour},
 		{"a resumed job runs to one nanosecond before its fresh timeout", reopened(), lifecycle.Facts{}, nextDay.Add(12*time.Hour - ns), lifecycle.Run, "", nil, ns},
@@ -192,8 +216,12 @@ func TestDecideWakesForEachTurn(t *testing.T) {
 		if rapid.Bool().Draw(t, "locked") {
 			facts.LockedBy = "X"
 		}
+		window := upTo("upgradeWindow", 24) // zero for none
 		now := startAfter.Add(-upTo("created", 24))
 		for range 6 {
+			if window > 0 {
+				facts.CommenceBy = steps.RunningSince(job, now).Add(window)
+			}
 			d := lifecycle.Decide(job, facts, now)
 			switch d.Action {
 			case lifecycle.Wait:

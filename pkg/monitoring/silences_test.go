@@ -4,6 +4,7 @@
 package monitoring_test
 
 import (
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -174,7 +175,10 @@ func TestSilencesRefused(t *testing.T) {
 		},
 		{
 			reason: "it hangs", list: "Alertmanager does not answer in time", unavailable: true,
-			answer: func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
+			answer: func(_ http.ResponseWriter, r *http.Request) {
+				_, _ = io.Copy(io.Discard, r.Body) // only then is it seen that the client hangs up
+				<-r.Context().Done()
+			},
 		},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {

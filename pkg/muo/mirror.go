@@ -16,12 +16,6 @@ import (
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
 )
 
-// Steps that begin and end the upgrade of the machines that are not the control plane's.
-const (
-	stepWorkersBegin = "WorkersMaintenanceWindowCreated"
-	stepWorkersEnd   = "WorkerNodesUpgraded"
-)
-
 // Reasons of the condition UpgradeScheduled, and of FailedUpgrade.
 const (
 	// ReasonJobCreated: there is an UpgradeJob for the upgrade.
@@ -54,10 +48,10 @@ func Mirror(entry *v1alpha1.UpgradeHistory, job *v1beta1.UpgradeJob, now time.Ti
 	var conditions []v1alpha1.UpgradeCondition
 	for i := range job.Status.Steps {
 		step := &job.Status.Steps[i]
-		switch step.Condition {
-		case stepWorkersBegin:
+		switch step.Condition { // those that begin and end the upgrade of the machines that are not the control plane's
+		case "WorkersMaintenanceWindowCreated":
 			entry.WorkerStartTime = step.StartTime.DeepCopy()
-		case stepWorkersEnd:
+		case "WorkerNodesUpgraded":
 			entry.WorkerCompleteTime = step.CompletionTime
 		}
 		if c := meta.FindStatusCondition(job.Status.Conditions, step.Condition); c != nil {

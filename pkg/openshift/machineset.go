@@ -72,6 +72,9 @@ func (c *Cluster) ExtraMachines(ctx context.Context, job types.UID) ([]machinev1
 	return list.Items, nil
 }
 
+// MachineSetOf is the name of the MachineSet that the Machine belongs to; empty if it belongs to none.
+func MachineSetOf(machine *machinev1beta1.Machine) string { return machine.Labels[machineSetLabel] }
+
 // withoutKind tells whether the cluster does not have the kind that was asked for.
 func withoutKind(err error) bool { return meta.IsNoMatchError(err) || apierrors.IsNotFound(err) }
 

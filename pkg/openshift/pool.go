@@ -71,6 +71,12 @@ func JudgePool(pool *mcfgv1.MachineConfigPool, renderedBy, version string) PoolP
 	}
 }
 
+// MachinesUpdated tells whether all machines of the pool have its configuration, whether or not one of them is unavailable at present.
+func MachinesUpdated(pool *mcfgv1.MachineConfigPool) bool {
+	st := &pool.Status
+	return st.ObservedGeneration >= pool.Generation && st.UpdatedMachineCount == st.MachineCount && st.Configuration.Name == pool.Spec.Configuration.Name
+}
+
 // PoolAtRest judges a pool apart from any release: PoolUpdated if it has nothing to do, PoolDegraded whatever else it
 // does, PoolPaused if it is held back from its configuration, and else PoolUpdating.
 func PoolAtRest(pool *mcfgv1.MachineConfigPool) PoolProgress {

@@ -11,7 +11,9 @@ import (
 	"time"
 
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
+	"github.com/appuio/managed-upgrade-operator/pkg/forcedrain"
 	"github.com/appuio/managed-upgrade-operator/pkg/healthcheck"
+	"github.com/appuio/managed-upgrade-operator/pkg/openshift"
 )
 
 // Conditions of the health steps.
@@ -61,6 +63,9 @@ func (s clusterHealthy) Run(ctx context.Context, u *Upgrade) (Verdict, error) {
 	config := s.config(&u.Job.Spec.Config)
 	timeout := config.Timeout.Or(v1beta1.DefaultHealthCheckTimeout)
 	left := u.StepStarted(s.condition).Add(timeout).Sub(u.Now)
+	if s.before && !u.CommenceBy.IsZero() { // until then the job has time, and then it fails
+		left = max(left, u.CommenceBy.Sub(u.Now))
+	}
 	report := s.judge(ctx, u, left)
 	if len(report.Findings) == 0 {
 		return Done(healthy(report)), nil
@@ -117,24 +122,49 @@ func (s clusterHealthy) look(ctx context.Context, u *Upgrade, maxAge, limit time
 	if target, ok := u.Target(); ok {
 		request.Target = &target
 	}
+	forced := false
+	if _, forced = ForcedDrain(&u.Job.Spec.Config); forced { // a budget that allows no eviction is what that is for
+		request.Config.CheckPodDisruptionBudgets = new(bool)
+	}
 	report := healthcheck.RunAll(ctx, s.checks, request)
 	if s.before {
 		report.Findings = append(report.Findings, invalidLater(&u.Job.Spec.Config)...)
+	}
+	if s.before && forced {
+		report.Notes = append(report.Notes, "PodDisruptionBudgets are not looked at, because pdbForceDrainTimeout bounds what they hold up")
 	}
 	return report
 }
 
 // invalidLater finds before the upgrade what could not be asked after it.
 func invalidLater(config *v1beta1.UpgradeJobConfig) []healthcheck.Finding {
-	err := healthcheck.Validate(config.PostUpgradeHealthChecks)
-	if err == nil {
-		return nil
+	var findings []healthcheck.Finding
+	if err := healthcheck.Validate(config.PostUpgradeHealthChecks); err != nil {
+		findings = append(findings, healthcheck.Finding{
+			Reason:     v1beta1.ReasonInvalidQuery,
+			Message:    "postUpgradeHealthChecks." + err.Error(),
+			ClearsWhen: "the query is corrected, in a new job",
+		})
 	}
-	return []healthcheck.Finding{{
-		Reason:     v1beta1.ReasonInvalidQuery,
-		Message:    "postUpgradeHealthChecks." + err.Error(),
-		ClearsWhen: "the query is corrected, in a new job",
-	}}
+	if err := ValidatePatterns(config); err != nil {
+		findings = append(findings, healthcheck.Finding{Reason: v1beta1.ReasonInvalidPattern, Message: err.Error(), ClearsWhen: "the pattern is corrected, in a new job"})
+	}
+	return findings
+}
+
+// ValidatePatterns returns an error that names the first pattern of the config that is none.
+func ValidatePatterns(config *v1beta1.UpgradeJobConfig) error {
+	if spec, wanted := ForcedDrain(config); wanted {
+		if _, problem := forcedrain.NewSelection(&spec); problem != nil {
+			return fmt.Errorf("nodeDrain: %s", problem.Message)
+		}
+	}
+	if c := config.CapacityReservation; c != nil && c.Enabled {
+		if _, err := openshift.ParseMachinePools(c.ExtraMachinePools); err != nil {
+			return fmt.Errorf("capacityReservation.extraMachinePools: %w", err)
+		}
+	}
+	return nil
 }
 
 // allFresh tells whether every finding may be a flap.
@@ -143,6 +173,14 @@ func allFresh(findings []healthcheck.Finding) bool {
 }
 
 type clusterHealthyBefore struct{ clusterHealthy }
+
+// Run does not look while machines are added for the upgrade: their nodes join, and are not ready at first. When they are there it looks again.
+func (s clusterHealthyBefore) Run(ctx context.Context, u *Upgrade) (Verdict, error) {
+	if u.scaling() {
+		return Done(""), nil
+	}
+	return s.clusterHealthy.Run(ctx, u)
+}
 
 // Preview tells what the step would find now.
 func (s clusterHealthyBefore) Preview(ctx context.Context, u *Upgrade, maxAge time.Duration) Preview {

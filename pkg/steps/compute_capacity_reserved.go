@@ -38,7 +38,7 @@ const (
 
 // ComputeCapacityReserved adds a machine for each MachineSet of workers, and of further machine pools, if capacityReservation says so, and waits until its
 // Node is ready. What is not ready within capacityReservation.timeOut is told of, and done without. It is a preflight: after the upgrade the machines are removed.
-func ComputeCapacityReserved() Step { return computeCapacityReserved{} }
+func ComputeCapacityReserved() Step { return thenHealthAgain{computeCapacityReserved{}} }
 
 type computeCapacityReserved struct{}
 
@@ -51,7 +51,7 @@ func (computeCapacityReserved) Run(ctx context.Context, u *Upgrade) (Verdict, er
 	case !u.Needed():
 		return Done(nothingToUpgrade(u)), nil
 	case u.told(v1beta1.StageSkipped) != nil: // given up for good
-		return Done("The upgrade goes on without the extra machines that were not ready in time."), nil
+		return giveUp(ctx, u)
 	}
 	pools, err := openshift.ParseMachinePools(u.Job.Spec.Config.CapacityReservation.ExtraMachinePools)
 	if err != nil {
@@ -156,10 +156,18 @@ func (r *reservation) look(ctx context.Context, all []machinev1beta1.MachineSet,
 		case machine.Ready:
 			r.ready = append(r.ready, set.Name)
 		default:
-			r.await(machine.Object, machine.Message, blockerMachineNotReady, clearsWhenMachineIsReady, set.CreationTimestamp.Time)
+			r.await(machine.Object, machine.Message, blockerMachineNotReady, clearsWhenMachineIsReady, r.timeSince(set.CreationTimestamp.Time))
 		}
 	}
 	return nil
+}
+
+// timeSince is from when the time of a machine counts: a job that was resumed may find what it had made before.
+func (r *reservation) timeSince(creation time.Time) time.Time {
+	if since := r.RunningSince(); since.After(creation) {
+		return since
+	}
+	return creation
 }
 
 // refused makes a blocker of a request that the API server does not want to carry out, now or ever. Other errors it returns.
@@ -191,7 +199,8 @@ func (r *reservation) verdict() Verdict {
 	case len(r.late) > 0:
 		message := fmt.Sprintf("The upgrade goes on without extra machines that were not ready within %s: %s.", timeOut, strings.Join(r.late, "; "))
 		r.Tell(v1beta1.StageSkipped, message)
-		return Done(message)
+		// Recorded first: a MachineSet that is gone would be made again by who does not know that it was given up.
+		return Wait(time.Millisecond, v1beta1.ReasonCapacityScaling, message)
 	case len(r.ready) == 0:
 		const message = "The upgrade goes on without extra machines: there is no MachineSet to add one to."
 		r.Tell(v1beta1.StageScaleSkipped, message)

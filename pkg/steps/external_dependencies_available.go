@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
 	"github.com/appuio/managed-upgrade-operator/pkg/dependency"
@@ -17,15 +16,13 @@ import (
 const ConditionExternalDependenciesAvailable = "ExternalDependenciesAvailable"
 
 const (
-	// dependencyInterval is how often external dependencies are asked.
-	dependencyInterval = 30 * time.Second
 	// maxDependencyLength bounds what is told of a URL, in bytes.
 	maxDependencyLength = 256
 
 	blockerDependencyUnavailable = "ExternalDependencyUnavailable"
 )
 
-// ExternalDependenciesAvailable waits until all of externalDependencies answer. It is a preflight.
+// ExternalDependenciesAvailable waits until all of externalDependencies answer. They are asked once in preUpgradeHealthChecks.interval. It is a preflight.
 func ExternalDependenciesAvailable() Step { return externalDependenciesAvailable{} }
 
 type externalDependenciesAvailable struct{}
@@ -48,7 +45,8 @@ func (externalDependenciesAvailable) Run(ctx context.Context, u *Upgrade) (Verdi
 	if left := u.CommenceBefore().Sub(u.Now); left > 0 { // the end of the job's window must not wait for who does not answer
 		request.Within = left
 	}
-	failures, err := u.Dependencies.Probe(ctx, request, u.Now, dependencyInterval)
+	interval := u.Job.Spec.Config.PreUpgradeHealthChecks.Interval.Or(v1beta1.DefaultHealthCheckInterval)
+	failures, err := u.Dependencies.Probe(ctx, request, u.Now, interval)
 	if err != nil {
 		return Verdict{}, fmt.Errorf("ask the external dependencies: %w", err)
 	}
@@ -63,5 +61,5 @@ func (externalDependenciesAvailable) Run(ctx context.Context, u *Upgrade) (Verdi
 		})
 	}
 	message := fmt.Sprintf("External dependencies that are not available: %d of %d.", len(failures), len(request.URLs))
-	return u.awaitBeforeCommencing(dependencyInterval, v1beta1.ReasonDependenciesUnavailable, message, blockers), nil
+	return u.awaitBeforeCommencing(interval, v1beta1.ReasonDependenciesUnavailable, message, blockers), nil
 }

@@ -55,6 +55,7 @@ func ForcedDrain(config *v1beta1.UpgradeJobConfig) (v1beta1.NodeForceDrainSpec, 
 	if config.PDBForceDrainTimeout == nil || drain.DisableDrainStrategies {
 		return v1beta1.NodeForceDrainSpec{}, false
 	}
+	timeOut := drain.TimeOut.Or(v1beta1.DefaultNodeDrainTimeout)
 	expected := drain.ExpectedNodeDrainTime.Or(v1beta1.DefaultExpectedNodeDrainTime)
 	protected := config.PDBForceDrainTimeout.Duration
 	if protected == 0 {
@@ -65,10 +66,11 @@ func ForcedDrain(config *v1beta1.UpgradeJobConfig) (v1beta1.NodeForceDrainSpec, 
 			{Key: "node-role.kubernetes.io/master", Operator: metav1.LabelSelectorOpDoesNotExist},
 			{Key: "node-role.kubernetes.io/control-plane", Operator: metav1.LabelSelectorOpDoesNotExist},
 		}},
-		IgnoredNamespacePatterns:  drain.IgnoredNamespacePatterns,
-		NodeDrainGracePeriod:      duration(drain.TimeOut.Or(v1beta1.DefaultNodeDrainTimeout)),
-		ProtectedPodGracePeriod:   duration(protected),
-		PodForceDeleteGracePeriod: duration(expected),
+		IgnoredNamespacePatterns: drain.IgnoredNamespacePatterns,
+		NodeDrainGracePeriod:     duration(timeOut),
+		ProtectedPodGracePeriod:  duration(protected),
+		// A pod that asks for much time to end, such as a database, gets what the others have to go at all.
+		PodForceDeleteGracePeriod: duration(max(timeOut, expected)),
 	}, true
 }
 

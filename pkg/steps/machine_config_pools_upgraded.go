@@ -53,6 +53,7 @@ func (s poolsUpgraded) Run(ctx context.Context, u *Upgrade) (Verdict, error) {
 		case owned: // somebody has unpaused it
 			r.write(ctx, u, p)
 			open = append(open, p)
+		case s.stays(u, p):
 		case p.State != openshift.PoolUpdated && (u.hasTarget() || p.State == openshift.PoolUpdating): // without a release nothing else is this job's business
 			open = append(open, p)
 		}
@@ -70,4 +71,12 @@ func (s poolsUpgraded) Run(ctx context.Context, u *Upgrade) (Verdict, error) {
 	default:
 		return Done(fmt.Sprintf("All machines of %d pools run the configuration of %s.", len(all), openshift.RunningVersion(u.Version))), nil
 	}
+}
+
+// stays tells whether a pool was updated before, with all machines, and is no more because one of them is away: one that was added for the upgrade
+// and is on its way out, or one that somebody has cordoned since. That is for the steps behind this one.
+func (s poolsUpgraded) stays(u *Upgrade, p judgedPool) bool {
+	step := stepStatus(u.Job, s.condition)
+	doneBefore := step != nil && step.CompletionTime != nil && !step.CompletionTime.Time.Before(resumed(u.Job))
+	return doneBefore && p.State == openshift.PoolUpdating && openshift.MachinesUpdated(p.pool)
 }

@@ -67,21 +67,24 @@ func endSilences(ctx context.Context, u *Upgrade, windows []v1beta1.MaintenanceW
 	return away
 }
 
-// silencesMayBe is until when the job's silences may be there, by what is recorded: the last one lapses then. One whose id was not recorded was made before
-// the job was over.
+// silencesMayBe is until when there may be silences of the job: until the last one lapses that is recorded, or, where there is no telling, the last one that
+// the job may have made before it was over. The zero time if there are none.
 func silencesMayBe(u *Upgrade) time.Time {
-	last := lastsUntil(u.Job.Status.MaintenanceWindows...)
+	windows := u.Job.Status.MaintenanceWindows
+	vague := func(w v1beta1.MaintenanceWindowStatus) bool {
+		return len(w.Silences) == 0 && u.Now.Before(w.Until.Time)
+	}
+	if len(windows) > 0 && !slices.ContainsFunc(windows, vague) {
+		return lastsUntil(windows...)
+	}
 	made := u.Attempted(ConditionControlPlaneMaintenanceWindowCreated) || u.Attempted(ConditionWorkersMaintenanceWindowCreated) ||
-		(u.Version != nil && u.Version.Annotations[v1beta1.UpgradeJobAnnotation] == u.Job.LockKey())
+		u.Version.Annotations[v1beta1.UpgradeJobAnnotation] == u.Job.LockKey()
 	over := u.Job.Status.CompletionTime
 	if deleted := u.Job.DeletionTimestamp; over == nil || (deleted != nil && deleted.Before(over)) {
 		over = deleted
 	}
 	if !made || over == nil {
-		return last
+		return time.Time{}
 	}
-	if lapse := over.Add(u.silenceLease() + time.Second); lapse.After(last) { // times are recorded in whole seconds
-		return lapse
-	}
-	return last
+	return over.Add(u.silenceLease() + time.Second) // times are recorded in whole seconds
 }

@@ -20,8 +20,11 @@ import (
 // silencesRetry is after how long an Alertmanager that was away is asked again by those who wait for it.
 const silencesRetry = 10 * time.Second
 
-// silencesPace is after how long it is asked again by those who do not. One that hangs would else hold up each pass.
-func (u *Upgrade) silencesPace() time.Duration { return max(silencesRetry, u.silenceLease()/25) }
+// silencesPace is after how long it is asked again by those who do not: a few times in what is left of a lease, but not on every pass, which one that hangs
+// would hold up.
+func (u *Upgrade) silencesPace() time.Duration {
+	return min(max(u.silenceLease()/10, time.Second), time.Minute)
+}
 
 // maintenance is an open window in a pass, or one that is about to be opened. It keeps the window's silences as leases: they are renewed while
 // somebody runs the steps, and lapse soon after nobody does.
@@ -54,7 +57,7 @@ func (m *maintenance) keep(ctx context.Context, condition string) (Verdict, erro
 			return verdict, nil
 		}
 	}
-	m.window.Warning = m.warning(away)
+	m.window.Warning, m.opened = m.warning(away), true
 	u.recordWindow(m.window)
 	return doneSaying(u, condition, m.message()).AgainAfter(m.after(away)), nil
 }

@@ -61,7 +61,11 @@ func offer(ctx context.Context, u *Upgrade, condition string) (Verdict, error) {
 			updatesBlocker(u, fmt.Sprintf("ClusterVersion does not offer %s yet, which channel %s is to have.", target, channel), "it does, or gives it up"),
 		}), nil
 	}
-	return Skip(v1beta1.ReasonUpgradeWithdrawn, fmt.Sprintf("%s is not an available update any more%s.", target, onlyConditionally(u.Version, target))), nil
+	message := fmt.Sprintf("%s is not an available update any more%s.", target, onlyConditionally(u.Version, target))
+	if channel != "" {
+		message += fmt.Sprintf(" The cluster stays in channel %s.", channel)
+	}
+	return Skip(v1beta1.ReasonUpgradeWithdrawn, message), nil
 }
 
 // switchChannel sets the channel, unless the job is too late.

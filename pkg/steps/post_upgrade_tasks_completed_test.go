@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -83,9 +84,10 @@ func TestPostUpgradeTasksCompletedMeetsAnError(t *testing.T) {
 	if err := w.expectError(steps.PostUpgradeTasksCompleted(), 0); !errors.Is(err, broken) {
 		t.Errorf("got %v", err)
 	}
-	w.faults = interceptor.Funcs{}
+
+	w = newMachineWorld(t, newJob(reinitializing, commenced), openshifttest.FileIntegrity(nil))
 	w.lockedBy = "ns/other"
-	if err := w.expectError(steps.PostUpgradeTasksCompleted(), 0); err == nil {
-		t.Error("it did something without the lock")
+	if err := w.expectError(steps.PostUpgradeTasksCompleted(), 0); !strings.Contains(err.Error(), "ns/other") {
+		t.Errorf("locked by another: got %v", err)
 	}
 }

@@ -102,14 +102,14 @@ func workLeft(judged []judgedPool, node time.Duration) (remaining int32, takes t
 		}
 		remaining += left
 		atOnce := maxUnavailable(p.pool)
-		rounds := time.Duration((left + atOnce - 1) / atOnce)
+		rounds := time.Duration((int(left) + atOnce - 1) / atOnce)
 		takes = max(takes, min(node, maxWorkersWindow/rounds)*rounds)
 	}
 	return remaining, takes
 }
 
 // maxUnavailable is how many nodes of the pool the machine-config operator works on at a time.
-func maxUnavailable(pool *mcfgv1.MachineConfigPool) int32 {
+func maxUnavailable(pool *mcfgv1.MachineConfigPool) int {
 	set := pool.Spec.MaxUnavailable
 	if set == nil {
 		return 1
@@ -118,5 +118,5 @@ func maxUnavailable(pool *mcfgv1.MachineConfigPool) int32 {
 	if err != nil {
 		return 1 // the pool does not move at all then
 	}
-	return int32(min(max(n, 1), int(max(pool.Status.MachineCount, 1))))
+	return min(max(n, 1), max(int(pool.Status.MachineCount), 1))
 }

@@ -33,8 +33,8 @@ type Entry struct {
 	Parameters []Parameter
 	// Rules of where the step stands in a list.
 	Rules []Rule
-	// Finally gives back what the step may hold when the job ends, whatever its outcome. A list of steps runs the cleanup of all of its steps, each
-	// once, in one order for all lists.
+	// Finally gives back what the step may hold when the job ends, whatever its outcome. The jobs of all lists run the cleanup of all steps of the catalogue, each
+	// once, in one order.
 	Finally []steps.Step
 	// New returns the step with the combinators around it that it needs. It is given a value for each of the parameters but those that are
 	// required and missing, which are refused before. An error says what is wrong with the values.
@@ -154,19 +154,13 @@ func (c *Catalogue) Conditions() []string {
 	return all
 }
 
-// Finally returns the cleanup of all steps, for a job of which nobody knows any more which of them it had. It gives back only what is the job's.
+// Finally returns the cleanup of all steps, for jobs of any list: nobody knows any more which list a job had whose Upgrader was deleted, or made anew with other steps.
+// It gives back only what is the job's.
 func (c *Catalogue) Finally() []steps.Step {
 	if c == nil {
 		return nil
 	}
 	return slices.Clone(c.cleanup)
-}
-
-// finally returns the cleanup of these steps.
-func (c *Catalogue) finally(list []Entry) []steps.Step {
-	return slices.DeleteFunc(c.Finally(), func(step steps.Step) bool {
-		return !slices.ContainsFunc(list, func(e Entry) bool { return contains(e.Finally, step) })
-	})
 }
 
 func contains(list []steps.Step, step steps.Step) bool {

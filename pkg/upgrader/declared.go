@@ -32,7 +32,6 @@ func (d declared) CommencesInWindow() bool { return d.commencesInWindow }
 func (c *Catalogue) Declared(u *v1beta1.Upgrader) (Upgrader, error) {
 	variant := declared{name: u.Name, commencesInWindow: u.Spec.FailUnlessCommenced}
 	var names []string
-	var entries []Entry
 	var errs []error
 	for i, s := range u.Spec.Steps {
 		if slices.Contains(names, s.Step) {
@@ -50,7 +49,6 @@ func (c *Catalogue) Declared(u *v1beta1.Upgrader) (Upgrader, error) {
 			errs = append(errs, fmt.Errorf("spec.steps[%d] (%s): %w", i, s.Step, err))
 			continue
 		}
-		entries = append(entries, entry)
 		variant.steps = append(variant.steps, step)
 	}
 	for _, rule := range c.Broken(names) {
@@ -59,6 +57,6 @@ func (c *Catalogue) Declared(u *v1beta1.Upgrader) (Upgrader, error) {
 	if err := joined(errs); err != nil {
 		return nil, err
 	}
-	variant.finally = c.finally(entries)
+	variant.finally = c.Finally()
 	return variant, nil
 }

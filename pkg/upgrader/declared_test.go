@@ -24,27 +24,31 @@ import (
 
 // Each list is refused with the rule that it breaks, in words that tell what to do.
 func TestRulesOfTheCatalogue(t *testing.T) {
-	with := func(place int, step ...string) []string { return slices.Insert(slices.Clone(minimal), place, step...) }
+	// behind the health step
+	with := func(place int, step ...string) []string {
+		return slices.Insert(slices.Clone(minimal), place+1, step...)
+	}
+	healthy := func(step ...string) []string { return append([]string{"ClusterHealthyBeforeUpgrade"}, step...) }
 	for _, tc := range []struct {
 		reason string
 		list   []string
 		breaks []string
 	}{
 		{"the shortest list", minimal, nil},
-		{"machines of workers instead", []string{"UpgradeCommenced", "ControlPlaneUpgraded", "WorkerNodesUpgraded"}, nil},
+		{"machines of workers instead", healthy("UpgradeCommenced", "ControlPlaneUpgraded", "WorkerNodesUpgraded"), nil},
 		{"steps that the catalogue does not know break no rule", with(1, "Unknown"), nil},
-		{"no commencement", []string{"ControlPlaneUpgraded", "WorkerNodesUpgraded"}, []string{"UpgradeCommenced is in every list"}},
-		{"nobody waits", []string{"UpgradeCommenced", "WorkerNodesUpgraded"}, []string{"ControlPlaneUpgraded is in every list"}},
-		{"nobody waits for the other machines", minimal[:2], []string{"ControlPlaneUpgraded needs MachineConfigPoolsUpgraded or WorkerNodesUpgraded"}},
-		{"health too late", with(1, "ClusterHealthyBeforeUpgrade"), []string{"ClusterHealthyBeforeUpgrade stands before UpgradeCommenced"}},
-		{"the control plane before its upgrade", []string{"ControlPlaneUpgraded", "UpgradeCommenced", "WorkerNodesUpgraded"}, []string{"ControlPlaneUpgraded stands after UpgradeCommenced"}},
-		{"machines before the control plane", []string{"UpgradeCommenced", "WorkerNodesUpgraded", "ControlPlaneUpgraded"}, []string{"WorkerNodesUpgraded stands after ControlPlaneUpgraded"}},
+		{"no commencement", healthy("ControlPlaneUpgraded", "WorkerNodesUpgraded"), []string{"UpgradeCommenced is in every list"}},
+		{"nobody waits", healthy("UpgradeCommenced", "WorkerNodesUpgraded"), []string{"ControlPlaneUpgraded is in every list"}},
+		{"nobody waits for the other machines", minimal[:3], []string{"ControlPlaneUpgraded needs MachineConfigPoolsUpgraded or WorkerNodesUpgraded"}},
+		{"health too late", []string{"UpgradeCommenced", "ClusterHealthyBeforeUpgrade", "ControlPlaneUpgraded", "WorkerNodesUpgraded"}, []string{"ClusterHealthyBeforeUpgrade stands before UpgradeCommenced"}},
+		{"the control plane before its upgrade", healthy("ControlPlaneUpgraded", "UpgradeCommenced", "WorkerNodesUpgraded"), []string{"ControlPlaneUpgraded stands after UpgradeCommenced"}},
+		{"machines before the control plane", healthy("UpgradeCommenced", "WorkerNodesUpgraded", "ControlPlaneUpgraded"), []string{"WorkerNodesUpgraded stands after ControlPlaneUpgraded"}},
 		{"pools that are paused for ever", with(0, "MachineConfigPoolsPaused"), []string{"MachineConfigPoolsPaused needs DelayedPoolsUpgraded"}},
 		{"pools that nobody paused", with(3, "DelayedPoolsUpgraded"), []string{"DelayedPoolsUpgraded needs MachineConfigPoolsPaused"}},
 		{"pools that are paused too late", with(1, "MachineConfigPoolsPaused", "DelayedPoolsUpgraded"), []string{
 			"MachineConfigPoolsPaused stands before UpgradeCommenced", "DelayedPoolsUpgraded stands after MachineConfigPoolsUpgraded",
 		}},
-		{"all machines and delayed ones", []string{"MachineConfigPoolsPaused", "UpgradeCommenced", "ControlPlaneUpgraded", "WorkerNodesUpgraded", "DelayedPoolsUpgraded"},
+		{"all machines and delayed ones", healthy("MachineConfigPoolsPaused", "UpgradeCommenced", "ControlPlaneUpgraded", "WorkerNodesUpgraded", "DelayedPoolsUpgraded"),
 			[]string{"WorkerNodesUpgraded does not go with MachineConfigPoolsPaused"}},
 		{"silences that stay", with(0, "ControlPlaneMaintenanceWindowCreated"), []string{"ControlPlaneMaintenanceWindowCreated needs ControlPlaneMaintenanceWindowRemoved"}},
 		{"silences that end too early", with(0, "ControlPlaneMaintenanceWindowCreated", "ControlPlaneMaintenanceWindowRemoved"),
@@ -53,6 +57,11 @@ func TestRulesOfTheCatalogue(t *testing.T) {
 			"WorkersMaintenanceWindowCreated stands before MachineConfigPoolsUpgraded", "WorkersMaintenanceWindowRemoved stands after WorkersMaintenanceWindowCreated",
 		}},
 		{"machines that stay", with(0, "ComputeCapacityReserved"), []string{"ComputeCapacityReserved needs ComputeCapacityRemoved"}},
+		{"no look at the cluster's health", minimal[1:], []string{"ClusterHealthyBeforeUpgrade is in every list"}},
+		{"silences while machines are waited for", healthy("ControlPlaneMaintenanceWindowCreated", "ComputeCapacityReserved", "UpgradeCommenced", "ControlPlaneUpgraded",
+			"ControlPlaneMaintenanceWindowRemoved", "WorkerNodesUpgraded", "ComputeCapacityRemoved"), []string{"ControlPlaneMaintenanceWindowCreated stands after ComputeCapacityReserved"}},
+		{"silences of the control plane for the workers", healthy("ControlPlaneMaintenanceWindowCreated", "UpgradeCommenced", "ControlPlaneUpgraded", "WorkerNodesUpgraded",
+			"ControlPlaneMaintenanceWindowRemoved"), []string{"ControlPlaneMaintenanceWindowRemoved stands before WorkerNodesUpgraded"}},
 		{"a promise too early", with(3, "CompletedNotificationSent", "ClusterHealthyAfterUpgrade"), []string{"CompletedNotificationSent is the last step"}},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
@@ -105,7 +114,7 @@ func TestTheCRDHasTheRulesOfTheCatalogue(t *testing.T) {
 }
 
 func TestDeclared(t *testing.T) {
-	list := append([]string{"ClusterHealthyBeforeUpgrade checks=Nodes,CriticalAlerts"}, minimal...)
+	list := append([]string{"ClusterHealthyBeforeUpgrade checks=Nodes,CriticalAlerts"}, minimal[1:]...)
 	object := declaration("ours", list...)
 	variant, err := upgrader.NewCatalogue().Declared(object)
 	if err != nil {
@@ -133,11 +142,11 @@ func TestDeclaredRefuses(t *testing.T) {
 		says   []string
 	}{
 		{"a step that is not in the catalogue", append([]string{"Coffee"}, minimal...), []string{"spec.steps[0]: the catalogue has no step Coffee; known: ClusterHealthyAfterUpgrade, "}},
-		{"a step twice", append(slices.Clone(minimal), "UpgradeCommenced"), []string{"spec.steps[3]: UpgradeCommenced is there twice"}},
-		{"a check that there is none of", append([]string{"ClusterHealthyBeforeUpgrade checks=Nodes,Weather"}, minimal...),
+		{"a step twice", append(slices.Clone(minimal), "UpgradeCommenced"), []string{"spec.steps[4]: UpgradeCommenced is there twice"}},
+		{"a check that there is none of", append([]string{"ClusterHealthyBeforeUpgrade checks=Nodes,Weather"}, minimal[1:]...),
 			[]string{`spec.steps[0] (ClusterHealthyBeforeUpgrade): parameter checks: there is no health check "Weather"; known: ClusterVersion, `}},
-		{"a check twice", append([]string{"ClusterHealthyBeforeUpgrade checks=Nodes,Nodes"}, minimal...), []string{"health check Nodes is there twice"}},
-		{"no check", append([]string{"ClusterHealthyBeforeUpgrade checks="}, minimal...), []string{`there is no health check ""`}},
+		{"a check twice", append([]string{"ClusterHealthyBeforeUpgrade checks=Nodes,Nodes"}, minimal[1:]...), []string{"health check Nodes is there twice"}},
+		{"no check", append([]string{"ClusterHealthyBeforeUpgrade checks="}, minimal[1:]...), []string{`there is no health check ""`}},
 		{"a parameter that there is none of", append([]string{"ClusterHealthyBeforeUpgrade patience=1h"}, minimal...), []string{`there is no parameter "patience"; known: checks`}},
 		{"a parameter of a step without any", append([]string{"UpdateAvailable a=b"}, minimal...), []string{`there is no parameter "a"; known: none`}},
 		{"neither true nor false", append([]string{"UpgradeCommenced tellStage=yes"}, minimal[1:]...), []string{`parameter tellStage: "yes" is neither true nor false`}},
@@ -187,7 +196,7 @@ func TestFinder(t *testing.T) {
 	f := finder(t, nil,
 		declaration("good", append([]string{"UpdateAvailable"}, minimal...)...),
 		declaration("bad", "UpgradeCommenced", "Hidden"),
-		declaration("ours", minimal...),
+		declaration("ours", minimal...), declaration("osd", minimal...),
 	)
 	for _, tc := range []struct {
 		name    string
@@ -196,9 +205,10 @@ func TestFinder(t *testing.T) {
 		says    string
 	}{
 		{"OSD", 17, 5, ""},
-		{"good", 4, 3, ""},
+		{"good", 5, 5, ""},
 		{"ours", 1, 0, ""}, // what is built in wins
 		{"bad", 0, 5, "Upgrader bad cannot be used: spec.steps[1]: the catalogue has no step Hidden"},
+		{"osd", 0, 5, `there is no upgrader "osd"; known: ARO, OSD, OpenShift, ours: an object of kind Upgrader whose name differs from OSD only by case`},
 		{"gone", 0, 5, `there is no upgrader "gone"; known: ARO, OSD, OpenShift, ours, and no object of kind Upgrader has the name`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -253,8 +263,9 @@ func TestFinderJudges(t *testing.T) {
 		reason, message string
 	}{
 		{declaration("good", minimal...), "", ""},
-		{declaration("ours", minimal...), v1beta1.ReasonNameTaken, "An upgrader that is built in has the name ours; jobs use that one."},
-		{declaration("bad", minimal[1:]...), v1beta1.ReasonInvalidSteps, "UpgradeCommenced is in every list: without it nothing is upgraded"},
+		{declaration("ours", minimal...), v1beta1.ReasonNameTaken, "ours is built in; no job uses an Upgrader of that name, nor one whose name differs from it only by case."},
+		{declaration("osd", minimal...), v1beta1.ReasonNameTaken, "OSD is built in; no job uses an Upgrader of that name, nor one whose name differs from it only by case."},
+		{declaration("bad", slices.Delete(slices.Clone(minimal), 1, 2)...), v1beta1.ReasonInvalidSteps, "UpgradeCommenced is in every list: without it nothing is upgraded"},
 	} {
 		if reason, message := f.Judge(tc.object); reason != tc.reason || message != tc.message {
 			t.Errorf("%s: got %s, %q", tc.object.Name, reason, message)

@@ -14,7 +14,8 @@ func completions() []Entry {
 			Condition: "ComputeCapacityRemoved",
 			Summary:   "Removes the machines of ComputeCapacityReserved, and waits until they are gone.",
 			Rules: append(followsMachines("workloads need the room until the last node was drained"),
-				StandsAfter("ComputeCapacityReserved", "it removes what that has added")),
+				StandsAfter("ComputeCapacityReserved", "it removes what that has added"),
+				StandsBefore("DelayedPoolsUpgraded", "machines that were added do not wait for another night")),
 			New: once(steps.ComputeCapacityRemoved()),
 		},
 		{
@@ -22,7 +23,8 @@ func completions() []Entry {
 			Summary:   "Removes the silences of WorkersMaintenanceWindowCreated.",
 			Rules: append(followsMachines("until then nodes restart"),
 				StandsAfter("WorkersMaintenanceWindowCreated", "it removes what that has made"),
-				StandsAfter("ComputeCapacityRemoved", "the removal of a machine is a drain too")),
+				StandsAfter("ComputeCapacityRemoved", "the removal of a machine is a drain too"),
+				StandsBefore("DelayedPoolsUpgraded", "nothing is silenced until another night")),
 			New: always(steps.WorkersMaintenanceWindowRemoved()),
 		},
 		{

@@ -58,6 +58,7 @@ func preparations() []Entry {
 			Summary:    "Waits until the cluster is healthy, as config.preUpgradeHealthChecks defines it, and skips the job if it does not become so in time.",
 			Parameters: []Parameter{checksParameter(allChecks()...)},
 			Rules: []Rule{
+				IsInEveryList("no upgrade commences on a sick cluster"),
 				StandsBefore("UpgradeCommenced", "a sick cluster is not touched"),
 				StandsBefore("ComputeCapacityReserved", "machines that are on their way would count as sick"),
 				StandsBefore("ControlPlaneMaintenanceWindowCreated", "alerts that are silenced would not count"),
@@ -94,6 +95,11 @@ func preparations() []Entry {
 			Summary:   "Silences alerts as config.maintenance says while the control plane is upgraded; the silences are a lease that it renews.",
 			Rules: []Rule{
 				StandsBefore("UpgradeCommenced", "the first operator that restarts must wake nobody"),
+				StandsAfter("StartHooksCompleted", "nothing is silenced while hooks are waited for"),
+				StandsAfter("IsClusterUpgradable", "nothing is silenced while the cluster is waited for"),
+				StandsAfter("UpdateAvailable", "nothing is silenced while the cluster is waited for"),
+				StandsAfter("ExternalDependenciesAvailable", "nothing is silenced while others are waited for"),
+				StandsAfter("ComputeCapacityReserved", "nothing is silenced while machines are waited for"),
 				Needs("what is silenced is to be heard again once the control plane is upgraded", "ControlPlaneMaintenanceWindowRemoved"),
 			},
 			Finally: []steps.Step{steps.SilencesRemoved()},

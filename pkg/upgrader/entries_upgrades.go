@@ -51,6 +51,8 @@ func upgrades() []Entry {
 			Rules: []Rule{
 				StandsAfter("ControlPlaneMaintenanceWindowCreated", "it removes what that has made"),
 				StandsAfter("ControlPlaneUpgraded", "until then operators restart"),
+				StandsBefore("MachineConfigPoolsUpgraded", "critical alerts are heard while the machines follow"),
+				StandsBefore("WorkerNodesUpgraded", "critical alerts are heard while the machines follow"),
 			},
 			New: always(steps.ControlPlaneMaintenanceWindowRemoved()),
 		},

@@ -40,6 +40,9 @@ func (f *Finder) Get(ctx context.Context, name string) (Upgrader, error) {
 	if f.Reader == nil {
 		return nil, unusable{err}
 	}
+	if taken := f.taken(name); taken != "" {
+		return nil, unusable{fmt.Errorf("%w: an object of kind Upgrader whose name differs from %s only by case does not count", err, taken)}
+	}
 	object := &v1beta1.Upgrader{}
 	getErr := f.Reader.Get(ctx, client.ObjectKey{Name: name}, object)
 	if apierrors.IsNotFound(getErr) {
@@ -50,20 +53,30 @@ func (f *Finder) Get(ctx context.Context, name string) (Upgrader, error) {
 	}
 	variant, err := f.Catalogue.Declared(object)
 	if err != nil {
-		return nil, unusable{fmt.Errorf("Upgrader %s cannot be used: %w", name, err)} //nolint:staticcheck // it begins with the name of a kind
+		return nil, unusable{fmt.Errorf("Upgrader %s cannot be used: %w", name, err)}
 	}
 	return variant, nil
 }
 
 // Judge returns why no job can use the object, with the reason for its condition Ready; an empty one if jobs can.
 func (f *Finder) Judge(object *v1beta1.Upgrader) (reason, message string) {
-	if _, err := f.Registry.Get(object.Name); err == nil {
-		return v1beta1.ReasonNameTaken, fmt.Sprintf("An upgrader that is built in has the name %s; jobs use that one.", object.Name)
+	if taken := f.taken(object.Name); taken != "" {
+		return v1beta1.ReasonNameTaken, fmt.Sprintf("%s is built in; no job uses an Upgrader of that name, nor one whose name differs from it only by case.", taken)
 	}
 	if _, err := f.Catalogue.Declared(object); err != nil {
 		return v1beta1.ReasonInvalidSteps, err.Error()
 	}
 	return "", ""
+}
+
+// taken returns the name of the upgrader that is built in which differs from name by case at most, so that nobody takes one for the other; empty if there is none.
+func (f *Finder) taken(name string) string {
+	for _, u := range f.Registry.All() {
+		if strings.EqualFold(u.Name(), name) {
+			return u.Name()
+		}
+	}
+	return ""
 }
 
 // Finally returns the cleanup of the upgrader of that name. Where there is none any more it is that of the whole catalogue, so that nothing is left that

@@ -53,6 +53,10 @@ type AuditEvent struct {
 		Code   int32  `json:"code"`
 		Reason string `json:"reason"`
 	} `json:"responseStatus"`
+	Annotations struct {
+		// Decision is allow or forbid. What is allowed may be refused by admission still.
+		Decision string `json:"authorization.k8s.io/decision"`
+	} `json:"annotations"`
 	// Both times are the API server's, in microseconds.
 	RequestReceivedTimestamp metav1.MicroTime `json:"requestReceivedTimestamp"`
 	StageTimestamp           metav1.MicroTime `json:"stageTimestamp"`

@@ -222,7 +222,7 @@ func TestShippedSamplesApply(t *testing.T) {
 		t.Errorf("kubectl warns of %s: %s", folder, out)
 	}
 	for _, kind := range []string{
-		"upgradeconfigs", "upgradesuspensionwindows", "upgradejobhooks", "clusterversions.managedupgrade.appuio.io", "nodeforcedrains",
+		"upgradeconfigs", "upgradesuspensionwindows", "upgradejobhooks", "clusterversions.managedupgrade.appuio.io", "nodeforcedrains", "upgraders",
 	} {
 		c.kubectl("wait", kind, "--all", "--for=condition="+v1beta1.ConditionReady, "--timeout=20s")
 	}

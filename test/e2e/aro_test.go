@@ -12,7 +12,7 @@ import (
 
 // The upgrader ARO leaves three steps out. There is no machine to be added on a cluster that does not have the Machine API, which is told.
 func TestAROUpgradesTheCluster(t *testing.T) {
-	c := newCluster(t)
+	c := newCluster(t, withLateWorkers)
 	r := c.aReceiver()
 	c.startOperator()
 	job := create(c, aJob(upgradedBy("ARO"), silencing(), reserving(time.Minute), commencingWithin(time.Second, time.Second), notifying(c.knownAs("stages", r, ofStages))))

@@ -19,13 +19,14 @@ import (
 func TestUpgradeGoesOnWithoutMachinesThatDoNotCome(t *testing.T) {
 	const timeOut = 3 * time.Second
 	for name, tt := range map[string]struct {
-		fault   sim.MachineSetFault
-		blocker []string
-		made    int
+		fault sim.MachineSetFault
+		words string
+		made  int
 	}{
-		"stays provisioning": {sim.MachineSetFault{StaysProvisioning: true}, []string{"Provisioning"}, 1},
-		"fails":              {sim.MachineSetFault{Fails: "the quota is used up"}, []string{"the quota is used up"}, 1},
-		"is refused":         {sim.MachineSetFault{Refused: "no more machines in this account"}, []string{"no more machines in this account"}, 0},
+		"stays provisioning": {sim.MachineSetFault{StaysProvisioning: true}, "phase Provisioning", 1},
+		"fails":              {sim.MachineSetFault{Fails: "the quota is used up"}, "the quota is used up", 1},
+		"is not ready":       {sim.MachineSetFault{StaysNotReady: true}, "not ready", 1},
+		"is refused":         {sim.MachineSetFault{Refused: "no more machines in this account"}, "no more machines in this account", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tt.fault.Name = "*-upgrade-*"
@@ -34,9 +35,11 @@ func TestUpgradeGoesOnWithoutMachinesThatDoNotCome(t *testing.T) {
 			r := c.aReceiver()
 			c.startOperator()
 			job := create(c, aJob(upgradedBy("OSD"), silencing(), reserving(timeOut), notifying(c.knownAs("stages", r, ofStages))))
-			c.wait(job, waitingIn(capacityReserved, v1beta1.ReasonCapacityScaling), sayingInBlockers(tt.blocker...))
-			c.extraMachinesExist(tt.made, tt.made)
-			c.wait(job, succeeded(), withoutFinalizers())
+			c.wait(job, succeeded(), withoutFinalizers(), done(capacityReserved), saying(capacityReserved, tt.words))
+			c.when(job, waitingIn(capacityReserved, v1beta1.ReasonCapacityScaling), blockers(1))
+			if n := len(c.setRequests("create")); n != tt.made {
+				t.Errorf("%d MachineSets were made, want %d", n, tt.made)
+			}
 			step := stepOf(t, job, capacityReserved)
 			c.notLaterThan("the end of the wait", step.CompletionTime.Time, step.StartTime.Time, timeOut+2*time.Second) // whole seconds
 			if waited := step.CompletionTime.Sub(step.StartTime.Time); waited < timeOut-time.Second {

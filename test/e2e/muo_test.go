@@ -27,7 +27,7 @@ import (
 // another channel. Its history is what the users of that operator know.
 func TestManagedSampleUpgradesTheCluster(t *testing.T) {
 	const channel = "fast-4.18"
-	c := newCluster(t, withMachines, func(s *sim.Scenario) {
+	c := newCluster(t, withMachines, withLateWorkers, func(s *sim.Scenario) {
 		s.Channels = []string{s.Channel, channel}
 		s.Updates[0].Channels = []string{channel}
 		s.Graph.Retrieval = sim.Duration(300 * time.Millisecond)
@@ -225,7 +225,7 @@ func TestManagedConfigIsValidatedByTheUpdateService(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(service.Close)
+	t.Cleanup(func() { _ = service.Close() })
 	c := newCluster(t, func(s *sim.Scenario) {
 		s.Channels = []string{s.Channel, channel}
 		s.Updates[0].Channels = []string{channel}

@@ -43,7 +43,7 @@ func TestEveryOtherWriteOfOSDFails(t *testing.T) {
 		nil, nil, nil, nil,
 		{Code: http.StatusInternalServerError}, {Code: http.StatusConflict}, {Commit: true, Code: http.StatusGatewayTimeout}, {Commit: true},
 	}
-	c := newClusterFor(t, 2*patience, withMachines)
+	c := newClusterFor(t, 2*patience, withMachines, withLateWorkers)
 	proxy := c.startProxy()
 	c.startOperatorThrough(proxy)
 	chance := rand.New(rand.NewPCG(3, 4))
@@ -58,7 +58,7 @@ func TestEveryOtherWriteOfOSDFails(t *testing.T) {
 
 // The operator is killed again and again, at any moment. Nothing is made twice, and nothing is left.
 func TestOSDIsKilledAtAnyMoment(t *testing.T) {
-	c := newClusterFor(t, 2*patience, withMachines, func(s *sim.Scenario) {
+	c := newClusterFor(t, 2*patience, withMachines, withLateWorkers, func(s *sim.Scenario) {
 		s.Timings.Operator = sim.Duration(150 * time.Millisecond)
 		s.Timings.Reboot = sim.Duration(200 * time.Millisecond)
 	})

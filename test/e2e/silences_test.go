@@ -132,7 +132,7 @@ func TestSilencesAreALease(t *testing.T) {
 
 // The operator is killed when Alertmanager has its silences, and before it has recorded their ids. It finds them by their comments.
 func TestSilencesAreFoundAgain(t *testing.T) {
-	c := newCluster(t)
+	c := newCluster(t, withLateWorkers)
 	recorder := c.recordSilences()
 	proxy := c.startProxy()
 	running := c.startOperatorThrough(proxy)
@@ -171,7 +171,7 @@ func TestUpgradeGoesOnWithoutAlertmanager(t *testing.T) {
 	g := c.behindGateway()
 	back := c.cut(g, monitoring.AwayUnavailable)
 	job := create(c, aJob(upgradedBy("OSD"), silencing("KubeAPIDown")))
-	c.wait(job, waitingIn(controlPlaneQuiet, v1beta1.ReasonAlertmanagerAway), blockers(1), blockedBy(v1beta1.ReasonAlertmanagerAway, "", "503"))
+	c.wait(job, waitingIn(controlPlaneQuiet, v1beta1.ReasonAlertmanagerAway), blockers(1), blockedBy(v1beta1.ReasonAlertmanagerAway, "Alertmanager", "503"))
 	c.wait(job, turned(controlPlaneQuiet, metav1.ConditionTrue, v1beta1.ReasonCompleted), saying(controlPlaneQuiet, "503"))
 	step := stepOf(t, job, controlPlaneQuiet)
 	if waited := step.CompletionTime.Sub(step.StartTime.Time); waited < time.Second || waited > 4*time.Second {

@@ -146,10 +146,10 @@ func (c *cluster) behindGateway() *gateway {
 	return g
 }
 
-// away cuts the way to Alertmanager, and returns how to have it back.
+// cut cuts the way to Alertmanager, and returns how to have it back.
 func (c *cluster) cut(g *gateway, how monitoring.Away) (back func()) {
 	c.t.Helper()
-	restore, err := g.Away(c.ctx, how)
+	restore, err := g.GoAway(c.ctx, how)
 	if err != nil {
 		c.t.Fatal(err)
 	}

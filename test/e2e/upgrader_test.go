@@ -5,6 +5,7 @@ package e2e
 
 import (
 	"errors"
+	"path/filepath"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
 	"github.com/appuio/managed-upgrade-operator/pkg/steps"
+	"github.com/appuio/managed-upgrade-operator/test/environment"
 )
 
 // anUpgrader is a variant of these steps.
@@ -45,7 +47,7 @@ func (c *cluster) waitUpgrader(upgrader *v1beta1.Upgrader, status metav1.Conditi
 
 // A variant that is declared, of steps that the operator has, runs a job to the end. A job waits for its upgrader.
 func TestDeclaredUpgraderUpgradesTheCluster(t *testing.T) {
-	c := newCluster(t)
+	c := newCluster(t, withLateWorkers)
 	running := c.startOperator()
 	job := create(c, aJob(upgradedBy("quietly"), silencing()))
 	c.wait(job, notStarted(v1beta1.ReasonUnknownUpgrader), saying(v1beta1.ConditionStarted, "quietly"))
@@ -81,16 +83,58 @@ func TestDeclaredUpgraderThatBreaksARuleIsRefused(t *testing.T) {
 		expectRefusal(t, env.Client.Create(c.ctx, anUpgrader(tt.name, tt.steps...)), tt.words...)
 	}
 	// What only the operator can judge it judges at once.
-	unknown := create(c, anUpgrader("unknown-step", healthyBefore, "MoonIsFull", commenced, controlPlaneIsDone))
+	unknown := create(c, anUpgrader("unknown-step", healthyBefore, "MoonIsFull", commenced, controlPlaneIsDone, workersUpgraded))
 	c.waitUpgrader(unknown, metav1.ConditionFalse, v1beta1.ReasonInvalidSteps, "MoonIsFull")
-	taken := create(c, anUpgrader("OSD", healthyBefore, commenced, controlPlaneIsDone))
+	taken := create(c, anUpgrader("osd", quietly...))
 	c.waitUpgrader(taken, metav1.ConditionFalse, v1beta1.ReasonNameTaken, "OSD")
-	odd := anUpgrader("odd-parameter", healthyBefore, commenced, controlPlaneIsDone)
-	odd.Spec.Steps[0].Parameters = map[string]string{"checks": "Nodes,Horoscope"}
+	odd := anUpgrader("odd-parameter", quietly...)
+	odd.Spec.Steps[2].Parameters = map[string]string{"checks": "Nodes,Horoscope"}
 	c.waitUpgrader(create(c, odd), metav1.ConditionFalse, v1beta1.ReasonInvalidSteps, "Horoscope")
 	job := create(c, aJob(upgradedBy("unknown-step")))
 	c.wait(job, notStarted(v1beta1.ReasonUnknownUpgrader), saying(v1beta1.ConditionStarted, "MoonIsFull"))
 }
 
-// changeApproved is the step of the manager of our own in test/custom-upgrader.
+// changeApproved is the step of the manager in test/custom-upgrader.
 const changeApproved = "ChangeApproved"
+
+// A manager of one's own, which is built from a module of its own, has a step and an upgrader more. Upgraders that are declared can use the step
+// too, but only with this manager.
+func TestManagerOfOnesOwnUpgradesTheCluster(t *testing.T) {
+	c := newClusterFor(t, 2*patience, offering(offered, "4.18.3"))
+	custom, err := environment.BuildCustomOperator(c.ctx, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.kubectlAnywhere("apply", "--validate=strict", "-f", filepath.Join(environment.Root(), "test", "custom-upgrader", "upgrader.yaml"))
+	declared := anUpgrader("approved-by-board")
+	ours := c.startOperator()
+	c.waitUpgrader(declared, metav1.ConditionFalse, v1beta1.ReasonInvalidSteps, changeApproved)
+	ours.Kill()
+	theirs, err := env.StartOperator(c.ctx, environment.OperatorOptions{Binary: custom, Args: []string{"--leader-elect=false"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.operators = append(c.operators, theirs)
+	c.waitUpgrader(declared, metav1.ConditionTrue, v1beta1.ReasonValid)
+
+	coded := create(c, aJob(named("coded"), upgradedBy("Approved")))
+	c.wait(coded, waitingIn(changeApproved, "ChangeNotApproved"), blockers(1), blockedBy("ChangeNotApproved", "UpgradeJob/coded"))
+	if writes := c.desiredUpdateWrites(); len(writes) > 0 {
+		t.Fatal("the cluster is upgraded without an approval")
+	}
+	approve := func(job *v1beta1.UpgradeJob, annotation string) {
+		edit(c, job, func(job *v1beta1.UpgradeJob) { job.Annotations = map[string]string{annotation: "CHG-1"} })
+	}
+	approve(coded, "example.com/approved-change")
+	c.wait(coded, succeeded(), withoutFinalizers(), done(changeApproved), saying(changeApproved, "CHG-1"))
+	c.offers("4.18.3")
+	listed := aJob(named("listed"), upgradedBy(declared.Name), to("4.18.3"))
+	listed.Annotations = map[string]string{"example.com/approved-by-board": "CHG-2"}
+	c.wait(create(c, listed), succeeded(), withoutFinalizers(), done(changeApproved), saying(changeApproved, "CHG-2"))
+	var names []string
+	for _, step := range declared.Spec.Steps {
+		names = append(names, step.Step)
+	}
+	c.wentThrough(listed, names)
+	c.everyNodeRuns("4.18.3")
+}

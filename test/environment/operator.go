@@ -33,15 +33,25 @@ type Operator struct {
 
 // BuildOperator builds the manager into dir, with the race detector if this program has it, and returns the path.
 func BuildOperator(ctx context.Context, dir string) (string, error) {
-	path := filepath.Join(dir, "manager")
+	return build(ctx, dir, "manager", Root(), "./cmd/manager")
+}
+
+// BuildCustomOperator builds the manager of test/custom-upgrader, a module of its own, as BuildOperator does.
+func BuildCustomOperator(ctx context.Context, dir string) (string, error) {
+	return build(ctx, dir, "custom-manager", filepath.Join(Root(), "test", "custom-upgrader"), ".")
+}
+
+// build builds the main package pkg of the module that has the folder module.
+func build(ctx context.Context, dir, name, module, pkg string) (string, error) {
+	path := filepath.Join(dir, name)
 	args := []string{"build", "-trimpath", "-o", path}
 	if raceEnabled {
 		args = append(args, "-race")
 	}
-	cmd := exec.CommandContext(ctx, "go", append(args, "./cmd/manager")...)
-	cmd.Dir = Root()
+	cmd := exec.CommandContext(ctx, "go", append(args, pkg)...)
+	cmd.Dir = module
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build the operator: %w\n%s", err, out)
+		return "", fmt.Errorf("build %s: %w\n%s", name, err, out)
 	}
 	return path, nil
 }

@@ -25,8 +25,8 @@ import (
 const usage = `Simulates an OpenShift cluster on the API server of a kubeconfig.
 
 It installs OpenShift's kinds (ClusterVersion, ClusterOperator, MachineConfigPool,
-MachineConfig, and MachineConfigNode if the scenario says so) and the objects of a
-cluster whose installation is complete, and then plays the cluster-version
+MachineConfig, and if the scenario says so MachineConfigNode, MachineSet, Machine and
+FileIntegrity) and the objects of a cluster whose installation is complete, and then plays the cluster-version
 operator, the machine-config operator and the nodes until it is interrupted. An update starts, as on a real cluster, when
 somebody writes the ClusterVersion's spec.desiredUpdate:
 
@@ -73,6 +73,7 @@ var errUsage = errors.New("wrong flags")
 type options struct {
 	kubeconfig, scenario            string
 	installOnly, runOnly, printOnly bool
+	updateService                   bool
 }
 
 // parse reads the flags.
@@ -85,6 +86,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.BoolVar(&o.installOnly, "install-only", false, "install the cluster and exit")
 	flags.BoolVar(&o.runOnly, "run-only", false, "run the cluster that is installed already, with the scenario in its ConfigMap")
 	flags.BoolVar(&o.printOnly, "print-scenario", false, "print the whole scenario (that of --scenario, or the built-in one) and exit")
+	flags.BoolVar(&o.updateService, "update-service", false, "serve the update graph on 127.0.0.1; the ClusterVersion's spec.upstream says where")
 	flags.Usage = func() {
 		fmt.Fprintf(stderr, usage, sim.Namespace, sim.ConfigMapName)
 		flags.PrintDefaults()
@@ -101,6 +103,8 @@ func parse(args []string, stderr io.Writer) (options, error) {
 		problem = fmt.Sprintf("unexpected argument %q", flags.Arg(0))
 	case o.installOnly && o.runOnly:
 		problem = "--install-only and --run-only exclude each other"
+	case o.updateService && (o.installOnly || o.runOnly):
+		problem = "--update-service lives from the installation to the end of the run: leave --install-only and --run-only out"
 	case o.runOnly && o.scenario != "":
 		problem = "--run-only uses the installed scenario: leave --scenario out"
 	case o.kubeconfig == "" && !o.printOnly:
@@ -136,6 +140,15 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	tell := func(line string) { fmt.Fprintln(stdout, time.Now().Format("15:04:05.000"), line) }
+	if o.updateService {
+		service, err := sim.StartUpdateService(ctx, cfg)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = service.Close() }()
+		s.Upstream = service.URL()
+		tell("update graph at " + s.Upstream)
+	}
 	if !o.runOnly {
 		if err := sim.Install(ctx, cfg, s); err != nil {
 			return err

@@ -29,6 +29,7 @@ func TestWrongFlags(t *testing.T) {
 		{[]string{"--kubeconfig=x", "extra"}, `unexpected argument "extra"`},
 		{[]string{"--kubeconfig=x", "--install-only", "--run-only"}, "exclude each other"},
 		{[]string{"--kubeconfig=x", "--run-only", "--scenario=y"}, "leave --scenario out"},
+		{[]string{"--kubeconfig=x", "--run-only", "--update-service"}, "leave --install-only and --run-only out"},
 		{[]string{"--speed=9"}, "flag provided but not defined"},
 	} {
 		var stderr bytes.Buffer
@@ -102,7 +103,7 @@ func TestProgram(t *testing.T) {
 	stdout := &lines{}
 	ended := make(chan error, 1)
 	go func() {
-		ended <- run(running, []string{"--kubeconfig", plane.Kubeconfig()}, stdout, &bytes.Buffer{})
+		ended <- run(running, []string{"--kubeconfig", plane.Kubeconfig(), "--update-service"}, stdout, &bytes.Buffer{})
 	}()
 	look, tooLate := time.NewTicker(10*time.Millisecond), time.After(time.Minute)
 	defer look.Stop()
@@ -112,6 +113,9 @@ func TestProgram(t *testing.T) {
 		case <-tooLate:
 			t.Fatalf("not running within a minute: %s", stdout.text.String())
 		}
+	}
+	if !stdout.contains("update graph at http://127.0.0.1:") {
+		t.Errorf("output: %s", stdout.text.String())
 	}
 	interrupt()
 	if err := <-ended; err != nil {

@@ -74,15 +74,15 @@ type Update struct {
 type UpgradePhase string
 
 const (
-	// UpgradePhaseNew: the upgrade is not waited for: the object wants another one now.
+	// UpgradePhaseNew is an upgrade that is not waited for: it never began, and the object wants another one now.
 	UpgradePhaseNew UpgradePhase = "New"
-	// UpgradePhasePending: the upgrade is waited for.
+	// UpgradePhasePending is an upgrade that is waited for.
 	UpgradePhasePending UpgradePhase = "Pending"
-	// UpgradePhaseUpgrading: the steps of the upgrade run.
+	// UpgradePhaseUpgrading is while the steps of the upgrade run.
 	UpgradePhaseUpgrading UpgradePhase = "Upgrading"
-	// UpgradePhaseUpgraded: the cluster runs the version.
+	// UpgradePhaseUpgraded is final: the cluster runs the version.
 	UpgradePhaseUpgraded UpgradePhase = "Upgraded"
-	// UpgradePhaseFailed: the upgrade was given up.
+	// UpgradePhaseFailed is final: the upgrade was given up.
 	UpgradePhaseFailed UpgradePhase = "Failed"
 )
 

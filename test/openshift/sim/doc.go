@@ -15,6 +15,10 @@
 // Drains evict pods by the API, and deleted pods end in their own time
 // (AnnotationTerminatesAfter, AnnotationStuckTerminating).
 //
+// Scenario.MachineAPI adds the controllers of MachineSets and Machines, and
+// Scenario.FileIntegrity the File Integrity Operator. StartUpdateService serves the
+// scenario's update graph.
+//
 // Install prepares the API server (CRDs and objects of a cluster with a
 // completed installation), Run plays the controllers until its context ends,
 // and Update changes the Scenario while it runs. The scenario is kept in the

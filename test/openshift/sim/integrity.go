@@ -80,6 +80,7 @@ func planIntegrities(v *view, sw *stopwatch) []change {
 			continue
 		}
 		next := integrity.DeepCopy()
+		next.SetGroupVersionKind(integrityKind) // Lists leave it out.
 		delete(next.Annotations, annotationReinit)
 		next.Annotations[AnnotationReinits] = strconv.Itoa(Reinits(integrity) + 1)
 		changes = append(changes, change{

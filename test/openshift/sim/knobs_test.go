@@ -241,3 +241,22 @@ func TestPausedPoolWithoutNewsIsNoTrouble(t *testing.T) {
 	v.desire(&configv1.Update{Version: "4.18.2"})
 	v.until("degraded", func() bool { return degraded().Reason == "RequiredPoolsFailed" })
 }
+
+func TestAnswersAfterTheEndAreNotTakenOver(t *testing.T) {
+	c := newCluster()
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "1", ResourceVersion: "5"}}
+	c.observe(node)
+	c.bury(node)
+	late := node.DeepCopy()
+	late.ResourceVersion = "6"
+	c.observe(late)
+	if len(c.view.nodes) != 0 {
+		t.Error("a node that is gone has come back")
+	}
+	again := late.DeepCopy()
+	again.UID = "2"
+	c.observe(again)
+	if len(c.view.nodes) != 1 {
+		t.Error("another node of that name is not there")
+	}
+}

@@ -158,17 +158,21 @@ func (l *loop) apply(ctx context.Context, c change) error {
 	if err != nil {
 		return fmt.Errorf("write %T %s: %w", c.after, c.after.GetName(), err)
 	}
-	if c.part == deleted && isMachine(c.after) && len(c.after.GetFinalizers()) > 0 {
-		l.cluster.doom(c.after)
-		return nil
-	}
-	if c.part == deleted {
-		l.cluster.forget(c.after) // The watch brings it again if its finalizers keep it.
-		return nil
-	}
-	c.after.SetManagedFields(nil)
-	l.cluster.observe(c.after)
+	l.take(c)
 	return nil
+}
+
+// take takes the outcome of a write over.
+func (l *loop) take(c change) {
+	switch {
+	case c.part == deleted && isMachine(c.after) && len(c.after.GetFinalizers()) > 0:
+		l.cluster.doom(c.after) // It still counts.
+	case c.part == deleted:
+		l.cluster.forget(c.after) // The watch brings it again if its finalizers keep it.
+	default:
+		c.after.SetManagedFields(nil)
+		l.cluster.observe(c.after)
+	}
 }
 
 // bind binds a pod to the node in its spec, and reads what became of it.

@@ -81,6 +81,12 @@ func (r *runner) loops() []*loop {
 			return isPod(obj) || isVersion(obj) || isNode(obj) && len(v.pods.waiting) > 0
 		}, planPods),
 	}
+	return append(loops, r.optionalLoops()...)
+}
+
+// optionalLoops returns the controllers of kinds that only some scenarios have.
+func (r *runner) optionalLoops() []*loop {
+	var loops []*loop
 	if r.reports {
 		loops = append(loops, r.loop("MachineConfigNodes", func(v *view, obj client.Object) bool {
 			return isNode(obj) || isReport(obj) || isVersion(obj) || v.concernsDrain(obj)

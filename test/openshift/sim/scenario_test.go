@@ -24,6 +24,14 @@ func TestScenarioSurvivesYAML(t *testing.T) {
 	want.Workers.MaxUnavailable = &limit
 	want.CustomPools = []CustomPool{{Name: "infra", Labels: map[string]string{"a": "b"}, Pool: Pool{Size: 2}}}
 	want.MachineConfigNodes = true
+	want.MachineAPI = &MachineAPI{
+		MachineSets: []InstalledMachineSet{{Name: "worker", Labels: map[string]string{"a": "b"}, Replicas: new(0)}},
+		Ready:       Duration(time.Second), Faults: []MachineSetFault{{Name: "*", Refused: "no", Slow: 2}},
+	}
+	want.FileIntegrity = &FileIntegrity{Missing: true, Reinit: Duration(time.Second)}
+	want.Upstream = "http://127.0.0.1/graph"
+	want.Graph = Graph{Status: 503, Slow: Duration(time.Second), Multi: true, Retrieval: Duration(time.Second), Between: "Unknown"}
+	want.Updates[0].Channels = []string{"stable-4.18"}
 	want.Timings.Operators = map[string]Duration{"etcd": Duration(1500 * time.Millisecond)}
 	want.Nodes = []NodeFault{{Name: "worker-1", Slow: 2.5, AbandonsDrain: Duration(time.Second)}}
 	text, err := want.YAML()
@@ -67,6 +75,27 @@ func TestParseReplacesLists(t *testing.T) {
 	}
 }
 
+func TestParseReplacesListsOfTheMachineAPI(t *testing.T) {
+	base := Default()
+	base.MachineAPI = &MachineAPI{
+		Ready: Duration(time.Second), MachineSets: []InstalledMachineSet{{Name: "a", Replicas: new(1)}}, Faults: []MachineSetFault{{Name: "a", Slow: 2}},
+	}
+	got, err := Parse([]byte("machineAPI: {faults: [{name: b}], joining: 2s}"), base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &MachineAPI{
+		Ready: Duration(time.Second), Joining: Duration(2 * time.Second),
+		MachineSets: []InstalledMachineSet{{Name: "a", Replicas: new(1)}}, Faults: []MachineSetFault{{Name: "b"}},
+	}
+	if diff := cmp.Diff(want, got.MachineAPI); diff != "" {
+		t.Errorf("Machine API (-want +got):\n%s", diff)
+	}
+	if base.MachineAPI.Faults[0].Name != "a" || base.MachineAPI.Joining != 0 {
+		t.Errorf("the base became %+v", base.MachineAPI)
+	}
+}
+
 func TestParseNamesTheMistake(t *testing.T) {
 	for _, tc := range []struct{ name, text, want string }{
 		{"unknown field", "wrokers: {size: 1}", "wrokers"},
@@ -89,6 +118,17 @@ func TestParseNamesTheMistake(t *testing.T) {
 		{"drain that is given up", "nodes: [{name: a, abandonsDrain: -1s}]", "nodes[0].abandonsDrain: must not be negative"},
 		{"label's key", "customPools: [{name: a, labels: {'no good': x}}]", `customPools[0].labels: "no good": "x" is not a label`},
 		{"label's value", "customPools: [{name: a, labels: {good: 'no good'}}]", `customPools[0].labels: "good": "no good" is not a label`},
+		{"empty channel", "updates: [{version: 4.18.2, channels: ['']}]", "updates[0].channels: must not list an empty channel"},
+		{"no error", "graph: {status: 200, slow: -1s, retrieval: -1s, between: Maybe}", "graph.status: 200 is no HTTP status of an error\ngraph.slow: must not be negative, is -1s\ngraph.retrieval: must not be negative, is -1s\ngraph.between: \"Maybe\" is none of Unknown, False"},
+		{"re-init", "fileIntegrity: {reinit: -1s}", "fileIntegrity.reinit: must not be negative"},
+		{"machine times", "machineAPI: {provisioning: -1s, deleting: -2s}", "machineAPI.provisioning: must not be negative, is -1s\nmachineAPI.deleting: must not be negative, is -2s"},
+		{"no sets but some", "machineAPI: {noMachineSets: true, machineSets: [{name: a}]}", "machineAPI.noMachineSets: must not be set when machineSets are listed"},
+		{"set's name", "machineAPI: {machineSets: [{name: 'a b'}]}", `machineAPI.machineSets[0].name: "a b" is not a name`},
+		{"set twice", "machineAPI: {machineSets: [{name: a, replicas: 1}, {name: a}]}", `machineAPI.machineSets[1].name: "a" exists already`},
+		{"set's label", "machineAPI: {machineSets: [{name: a, labels: {'no good': x}}]}", `machineAPI.machineSets[0].labels: "no good": "x" is not a label`},
+		{"set's pool", "machineAPI: {machineSets: [{name: a, pool: master}]}", `machineAPI.machineSets[0].pool: there is no pool of workers "master"`},
+		{"too many replicas", "machineAPI: {machineSets: [{name: a, replicas: 6}, {name: b, replicas: 1}]}", "machineAPI.machineSets[1].replicas: pool worker has 6 nodes"},
+		{"machine fault", "machineAPI: {faults: [{slow: -1}]}", "machineAPI.faults[0].name: must be set\nmachineAPI.faults[0].slow: must not be negative"},
 		{"node", "nodes: [{slow: -1}]", "nodes[0].name: must be set\nnodes[0].slow: must not be negative"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
