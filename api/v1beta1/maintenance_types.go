@@ -45,7 +45,8 @@ type Maintenance struct {
 	// +optional
 	ControlPlaneTime *Duration `json:"controlPlaneTime,omitempty"`
 
-	// controlPlaneCriticals are the names of critical alerts that are silenced too while the control plane is upgraded.
+	// controlPlaneCriticals are the names of critical alerts that are silenced too while the control plane is upgraded. Each is a regular expression (RE2) that has to
+	// match the whole name.
 	// +kubebuilder:validation:MaxItems=100
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=253

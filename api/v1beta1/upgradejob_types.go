@@ -221,6 +221,10 @@ type UpgradeJobStatus struct {
 	// +optional
 	StartTime *metav1.Time `json:"startTime,omitempty"`
 
+	// commenceTime is when the job was about to ask the cluster for the desired version, for the first time. It is recorded before that is done.
+	// +optional
+	CommenceTime *metav1.Time `json:"commenceTime,omitempty"`
+
 	// completionTime is when the job ended.
 	// +optional
 	CompletionTime *metav1.Time `json:"completionTime,omitempty"`

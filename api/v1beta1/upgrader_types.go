@@ -17,7 +17,7 @@ type UpgraderSpec struct {
 	// +optional
 	Description string `json:"description,omitempty"`
 
-	// steps in the order in which they run.
+	// steps in the order in which they run. docs/steps.md has the rules of that order, which stand here too.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=map

@@ -1712,6 +1712,10 @@ func (in *UpgradeJobStatus) DeepCopyInto(out *UpgradeJobStatus) {
 		in, out := &in.StartTime, &out.StartTime
 		*out = (*in).DeepCopy()
 	}
+	if in.CommenceTime != nil {
+		in, out := &in.CommenceTime, &out.CommenceTime
+		*out = (*in).DeepCopy()
+	}
 	if in.CompletionTime != nil {
 		in, out := &in.CompletionTime, &out.CompletionTime
 		*out = (*in).DeepCopy()

@@ -4,17 +4,12 @@
 package controller
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"testing"
 	"time"
 
 	configv1 "github.com/openshift/api/config/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appuio/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
@@ -163,11 +158,15 @@ func TestMUOSameVersionAgain(t *testing.T) {
 			if writes := w.api.writes(); len(writes) > 0 {
 				t.Errorf("a pass without news wrote %v", writes)
 			}
-			w.play(first, outcome)
 			if outcome == v1beta1.PhaseSucceeded {
 				change(w.world, newClusterVersion(), func(cv *configv1.ClusterVersion) {
 					cv.Status.History = []configv1.UpdateHistory{{State: configv1.CompletedUpdate, Version: "4.18.2", Image: "image:4.18.2"}}
 				})
+				w.pass()
+				w.expectHistory("machines are on their way", "4.18.2 Upgrading")
+			}
+			w.play(first, outcome)
+			if outcome == v1beta1.PhaseSucceeded {
 				w.pass()
 				w.expectHistory("it is done", "4.18.2 Upgraded")
 				if got := w.config().Status.History[0]; w.job().Name != first.Name || got.UpgradeJob != first.Name || got.PrecedingVersion != "4.18.1" {
@@ -181,6 +180,59 @@ func TestMUOSameVersionAgain(t *testing.T) {
 				t.Errorf("the entry is still that of the failed job: %+v", got)
 			}
 		})
+	}
+}
+
+// An update that the cluster does already gets no job: it would look at a cluster that is half way.
+func TestMUOUpdateUnderWayIsLeftToItself(t *testing.T) {
+	underWay := func(cv *configv1.ClusterVersion) {
+		cv.Status.History = append([]configv1.UpdateHistory{{State: configv1.PartialUpdate, Version: "4.18.2", Image: "image:4.18.2"}}, cv.Status.History...)
+	}
+	done := func(cv *configv1.ClusterVersion) { cv.Status.History[0].State = configv1.CompletedUpdate }
+
+	w := newMUOWorld(t, newClusterVersion(underWay), newMUOConfig())
+	w.pass()
+	w.expectNoJob()
+	w.expectHistory("somebody else's", "4.18.2 Upgrading")
+	w.expectFirst("somebody else's", "UpgradeScheduled", metav1.ConditionFalse, muo.ReasonUpgradeInProgress, "left to itself")
+
+	w = newMUOWorld(t, newClusterVersion(), newMUOConfig())
+	w.pass()
+	change(w.world, newClusterVersion(), underWay)
+	w.pass()
+	w.letAllGo()
+	w.pass()
+	w.expectNoJob()
+	w.expectHistory("begun by somebody else before the start", "4.18.2 Upgrading")
+	change(w.world, newClusterVersion(), done)
+	w.pass()
+	w.expectHistory("done", "4.18.2 Upgraded")
+	w.expectFirst("done", "UpgradeConfigValid", metav1.ConditionTrue, muo.ReasonUpgraded)
+
+	w = newMUOWorld(t, newClusterVersion(), newMUOConfig())
+	w.pass()
+	failed := w.job()
+	w.play(failed, v1beta1.PhaseFailed)
+	w.pass()
+	change(w.world, newClusterVersion(), underWay)
+	w.edit(upgradeAt("2026-12-01T22:00:00Z"))
+	for range 2 {
+		w.elapse(time.Minute)
+		w.api.writes()
+		w.pass()
+	}
+	if writes := w.api.writes(); len(writes) > 0 {
+		t.Errorf("a pass without news wrote %v", writes)
+	}
+	w.expectHistory("after a failure", "4.18.2 Failed")
+	w.expectFirst("after a failure", "UpgradeScheduled", metav1.ConditionFalse, muo.ReasonUpgradeInProgress, "a spec.resumeRequest has UpgradeJob "+failed.Name+" go on")
+	w.remove(failed)
+	w.letGo(failed)
+	change(w.world, newClusterVersion(), done)
+	w.pass()
+	w.expectHistory("done after a failure", "4.18.2 Upgraded")
+	if c := muo.FindCondition(&w.config().Status.History[0], v1alpha1.ConditionFailed); c != nil {
+		t.Errorf("an upgrade that is done has %+v", c)
 	}
 }
 
@@ -216,175 +268,4 @@ func TestMUOJobThatIsDeletedBeforeItsStartIsMadeAgain(t *testing.T) {
 	if again := w.job(); again.Name != job.Name || again.UID == job.UID {
 		t.Errorf("got %s %s", again.Name, again.UID)
 	}
-}
-
-// Whatever call fails or ends the process: there is one job in the end, and the history is the same.
-func TestMUOCrashesMakeNoSecondJob(t *testing.T) {
-	for _, effect := range []string{"before", "after"} {
-		for n := range 14 {
-			t.Run(fmt.Sprintf("%s call %d", effect, n), func(t *testing.T) {
-				w := newMUOWorld(t, newClusterVersion(offering("4.18.2", "4.18.3")), newMUOConfig())
-				calls := 0
-				w.api.fault = func(int, string) (error, error) {
-					if calls++; calls-1 != n {
-						return nil, nil
-					}
-					if effect == "before" {
-						return errBroken, nil
-					}
-					return nil, errBroken
-				}
-				work := func() {
-					for range 4 {
-						w.pass()
-						w.restart()
-						w.letAllGo()
-						w.api.calls = nil
-					}
-				}
-				work()
-				first := w.job()
-				w.edit(wanting("4.18.3"))
-				work()
-				if second := w.job(); second.Name == first.Name {
-					t.Error("the job was not replaced")
-				}
-				w.expectHistory("in the end", "4.18.3 Pending", "4.18.2 New")
-			})
-		}
-	}
-}
-
-// A cache that has not seen the job yet makes no second one.
-func TestMUOStaleCacheMakesNoSecondJob(t *testing.T) {
-	w := newMUOWorld(t, newClusterVersion(offering("4.18.2", "4.18.3")), newMUOConfig())
-	w.pass()
-	first := w.job()
-	w.api.blind = true
-	w.edit(wanting("4.18.3"))
-	w.restart()
-	for range 3 {
-		if result := w.pass(); result.RequeueAfter > time.Second {
-			t.Errorf("looks again after %s", result.RequeueAfter)
-		}
-	}
-	if got := jobsOf(w.world); len(got) != 1 {
-		t.Errorf("there are %d jobs while the cache is blind, want the first alone", len(got))
-	}
-	w.api.blind = false
-	w.pass()
-	if w.letAllGo(); w.job().Name == first.Name {
-		t.Error("the job was not replaced")
-	}
-
-	// A job that runs is not given up because the cache does not have it.
-	w.play(w.job(), v1beta1.PhaseActive)
-	w.pass()
-	w.api.blind = true
-	w.restart()
-	w.pass()
-	w.expectHistory("while it runs", "4.18.3 Upgrading", "4.18.2 New")
-
-	// An object whose status was lost.
-	change(w.world, newMUOConfig(), func(c *v1alpha1.UpgradeConfig) { c.Status = v1alpha1.UpgradeConfigStatus{} })
-	w.restart()
-	w.pass()
-	w.api.blind = false
-	w.pass()
-	w.job()
-	w.expectHistory("status lost", "4.18.3 Upgrading")
-}
-
-func TestMUORunningJobIsFoundAgainAfterItsRecordWasLost(t *testing.T) {
-	job := newMUOJob(newMUOConfig(), v1beta1.PhaseActive)
-	w := newMUOWorld(t, newClusterVersion(offering("4.18.3")), newMUOConfig(wanting("4.18.3")), job)
-	w.pass()
-	w.expectHistory("a former spec", "4.18.3 Pending", "4.18.2 Upgrading")
-	w.edit(wanting("4.18.2"))
-	w.pass()
-	w.expectHistory("the spec", "4.18.2 Upgrading")
-	if c := muo.FindCondition(&w.config().Status.History[0], v1alpha1.ConditionValid); c == nil || c.Status != metav1.ConditionTrue {
-		t.Errorf("valid is %+v", c)
-	}
-}
-
-func TestMUONameOfTheJobIsTaken(t *testing.T) {
-	for _, tc := range []struct {
-		reason, because string
-		owner           func(*v1beta1.UpgradeJob)
-		again           bool
-	}{
-		{"by that of an object that was deleted", muo.ReasonJobReplaced, func(job *v1beta1.UpgradeJob) { job.OwnerReferences[0].UID = "former" }, false},
-		{"by somebody else's", muo.ReasonCreateFailed, func(job *v1beta1.UpgradeJob) { job.OwnerReferences = nil }, true},
-	} {
-		t.Run(tc.reason, func(t *testing.T) {
-			taken := newMUOJob(newMUOConfig(), v1beta1.PhasePending, tc.owner)
-			w := newMUOWorld(t, newClusterVersion(), newMUOConfig(), taken)
-			result := w.pass()
-			w.expectFirst("taken", "UpgradeScheduled", metav1.ConditionFalse, tc.because, taken.Name)
-			if (result.RequeueAfter > 0) != tc.again {
-				t.Errorf("tries again after %s", result.RequeueAfter)
-			}
-			w.remove(taken)
-			w.letAllGo()
-			w.pass()
-			if got := w.job(); got.UID == taken.UID {
-				t.Error("the job was not made")
-			}
-			w.expectFirst("free", "UpgradeScheduled", metav1.ConditionTrue, muo.ReasonJobCreated)
-		})
-	}
-}
-
-func TestMUORefusedJobIsShown(t *testing.T) {
-	w := newMUOWorld(t, newClusterVersion(), newMUOConfig())
-	refused := apierrors.NewInvalid(v1beta1.GroupVersion.WithKind("UpgradeJob").GroupKind(), "x", nil)
-	refused.ErrStatus.Message = "spec.config.notifications[0]: exactly one of url and urlFrom must be set"
-	w.api.fault = failing("create UpgradeJob", 1, refused)
-	if result := w.pass(); result.RequeueAfter == 0 {
-		t.Error("a refused job is never tried again")
-	}
-	w.expectFirst("refused", "UpgradeScheduled", metav1.ConditionFalse, muo.ReasonCreateFailed, "exactly one of url and urlFrom must be set")
-	w.expectEvents("refused", "Warning CreateFailed The UpgradeJob is refused: ")
-	w.api.fault = failing("create UpgradeJob", 1, errors.New("boom"))
-	if result := w.pass(); result.RequeueAfter == 0 || result.RequeueAfter > time.Second {
-		t.Errorf("an error is tried again after %s", result.RequeueAfter)
-	}
-	w.expectFirst("failed", "UpgradeScheduled", metav1.ConditionFalse, muo.ReasonCreateFailed, "boom")
-	w.pass()
-	w.expectFirst("created", "UpgradeScheduled", metav1.ConditionTrue, muo.ReasonJobCreated)
-}
-
-func TestMUOOldJobsAreDeleted(t *testing.T) {
-	config := newMUOConfig(wanting("4.18.1"))
-	objects := []client.Object{newClusterVersion(), config}
-	for i := range 6 {
-		old := newMUOConfig(upgradeAt(startAfter.AddDate(0, 0, i-10).Format(time.RFC3339)))
-		objects = append(objects, newMUOJob(old, v1beta1.PhaseFailed))
-	}
-	w := newMUOWorld(t, objects...)
-	w.pass()
-	w.letAllGo()
-	jobs := jobsOf(w.world)
-	if len(jobs) != 4 {
-		t.Fatalf("%d jobs are left, want the newest four", len(jobs))
-	}
-	for _, job := range jobs {
-		if job.Spec.StartAfter.Time.Before(startAfter.AddDate(0, 0, -8)) {
-			t.Errorf("job of %s is left", job.Spec.StartAfter)
-		}
-	}
-	w.pass()
-	w.expectHistory("in the end", "4.18.1 Upgraded", "4.18.2 Failed")
-}
-
-// listing is a client whose lists have one job as it was.
-type listing struct {
-	client.Client
-	job *v1beta1.UpgradeJob
-}
-
-func (l listing) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
-	list.(*v1beta1.UpgradeJobList).Items = []v1beta1.UpgradeJob{*l.job}
-	return nil
 }

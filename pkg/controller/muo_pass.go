@@ -106,9 +106,48 @@ func (p *muoPass) advance(ctx context.Context) (time.Duration, error) {
 	}
 	if judgement.Verdict == muo.Valid {
 		p.valid(metav1.ConditionTrue, judgement.Reason, judgement.Message)
+		if judgement.UnderWay {
+			return 0, p.watch(ctx, current, judgement) // the cluster wakes us
+		}
 		return p.schedule(ctx, current, muo.Job(p.config, settings, judgement, p.now))
 	}
 	return after, p.withhold(ctx, current, judgement)
+}
+
+// watch tells of an update that is under way though there is no job of it that has started: it is left to itself. What a job looks at before it begins would
+// be found in a cluster that is half way. current is the job of the spec that has not started, or nil.
+func (p *muoPass) watch(ctx context.Context, current *v1beta1.UpgradeJob, judgement muo.Judgement) error {
+	if p.awaits() {
+		return nil
+	}
+	former := muo.FindJob(p.jobs, p.entry.UpgradeJob)
+	switch {
+	case current != nil:
+		p.entry.UpgradeJob = ""
+	case former != nil: // it failed, which stays true until somebody resumes it
+		p.notScheduled(muo.ReasonUpgradeInProgress, "The cluster updates to %s already. No other UpgradeJob is made meanwhile; a spec.resumeRequest has UpgradeJob %s go on.",
+			judgement.Release, former.Name)
+		return nil
+	}
+	if p.entry.Phase != v1alpha1.UpgradePhaseFailed {
+		p.entry.Phase = v1alpha1.UpgradePhaseUpgrading
+	}
+	p.notScheduled(muo.ReasonUpgradeInProgress, "The cluster updates to %s already, and not for an UpgradeJob: it is left to itself.", judgement.Release)
+	if current == nil {
+		return nil
+	}
+	return p.drop(ctx, current, judgement.Message)
+}
+
+// awaits tells, and notes, whether a job goes on that the object asked for before.
+func (p *muoPass) awaits() bool {
+	for i := range p.jobs {
+		if job := &p.jobs[i]; muo.Began(job) && !job.Status.Phase.Finished() {
+			p.notScheduled(muo.ReasonUpgradeInProgress, "UpgradeJob %s, which the object asked for before, goes on. Its end is waited for.", job.Name)
+			return true
+		}
+	}
+	return false
 }
 
 // withhold records why there is to be no job, and deletes the one that is there and has not started, or nil.
@@ -119,7 +158,10 @@ func (p *muoPass) withhold(ctx context.Context, current *v1beta1.UpgradeJob, jud
 		return nil
 	case muo.Done:
 		p.valid(metav1.ConditionTrue, judgement.Reason, judgement.Message)
-		p.entry.Phase = v1alpha1.UpgradePhaseUpgraded
+		if muo.FindJob(p.jobs, p.entry.UpgradeJob) == nil { // else the job tells: machines may be on their way, or it failed
+			p.entry.Phase = v1alpha1.UpgradePhaseUpgraded
+			muo.RemoveCondition(p.entry, v1alpha1.ConditionFailed)
+		}
 	case muo.Invalid, muo.Valid:
 		p.valid(metav1.ConditionFalse, judgement.Reason, judgement.Message)
 	}
@@ -154,11 +196,8 @@ func (p *muoPass) schedule(ctx context.Context, current, wanted *v1beta1.Upgrade
 	default:
 		return 0, nil
 	}
-	for i := range p.jobs {
-		if job := &p.jobs[i]; muo.Began(job) && !job.Status.Phase.Finished() {
-			p.notScheduled(muo.ReasonUpgradeInProgress, "UpgradeJob %s, which the object asked for before, goes on. Its end is waited for.", job.Name)
-			return 0, nil // its end wakes us
-		}
+	if p.awaits() {
+		return 0, nil // its end wakes us
 	}
 	return p.create(ctx, wanted)
 }

@@ -4,6 +4,7 @@
 package controller
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
 	"github.com/appuio/managed-upgrade-operator/pkg/openshift/openshifttest"
@@ -132,7 +134,15 @@ func TestForceDrainListsBudgetsOnlyWhereTheyMatter(t *testing.T) {
 // A budget on the last page protects as much as one on the first.
 func TestForceDrainReadsAllBudgets(t *testing.T) {
 	w := newDrainWorld(t, newForceDrain(protectedFor(0), withoutPodGrace), protects("a"), protects("b"), protects("c"))
-	w.r.Live = openshifttest.Paged(w.r.Live.(client.WithWatch), 1)
+	paged := openshifttest.Paged(w.r.Live.(client.WithWatch), 1)
+	w.r.Live = interceptor.NewClient(w.r.Live.(client.WithWatch), interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			if _, ok := list.(*policyv1.PodDisruptionBudgetList); ok {
+				return paged.List(ctx, list, opts...)
+			}
+			return c.List(ctx, list, opts...)
+		},
+	})
 	w.drain("worker-1", drainA)
 	for _, app := range []string{"a", "b", "c", "d"} {
 		w.pods.add("worker-1", app, ofApp(app))

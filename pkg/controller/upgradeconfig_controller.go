@@ -31,6 +31,7 @@ import (
 	"github.com/appuio/managed-upgrade-operator/pkg/openshift"
 	"github.com/appuio/managed-upgrade-operator/pkg/planner"
 	"github.com/appuio/managed-upgrade-operator/pkg/schedule"
+	"github.com/appuio/managed-upgrade-operator/pkg/steps"
 	"github.com/appuio/managed-upgrade-operator/pkg/upgrader"
 )
 
@@ -97,7 +98,8 @@ func (r *UpgradeConfigReconciler) schedule(ctx context.Context, config *v1beta1.
 	if err != nil {
 		return 0, err
 	}
-	_, upgraderErr := r.Upgraders.Get(ctx, upgraderName(config.Spec.JobTemplate.Spec.Config))
+	job := &config.Spec.JobTemplate.Spec.Config
+	_, upgraderErr := r.Upgraders.For(ctx, upgraderName(*job), job)
 	if upgraderErr != nil && !errors.Is(upgraderErr, upgrader.ErrUnusable) {
 		return 0, upgraderErr
 	}
@@ -202,6 +204,9 @@ func (r *UpgradeConfigReconciler) plan(config *v1beta1.UpgradeConfig, facts plan
 	}
 	if err := validateQueries(config.Spec.JobTemplate.Spec.Config); err != nil {
 		return planner.Plan{}, ptr.To(v1beta1.NotReady(v1beta1.ReasonInvalidQuery, err.Error()))
+	}
+	if err := steps.ValidatePatterns(&config.Spec.JobTemplate.Spec.Config); err != nil {
+		return planner.Plan{}, ptr.To(v1beta1.NotReady(v1beta1.ReasonInvalidPattern, err.Error()))
 	}
 	if err := validatePools(config.Spec.JobTemplate.Spec.Config, all); errors.Is(err, errPoolCannotBeDelayed) {
 		return planner.Plan{}, ptr.To(v1beta1.NotReady(v1beta1.ReasonPoolCannotBeDelayed, err.Error()))

@@ -145,6 +145,19 @@ func TestConfigConditions(t *testing.T) {
 			c.Spec.JobTemplate.Spec.Config.PostUpgradeHealthChecks.CustomQueries = []v1beta1.CustomQuery{{Query: "1"}}
 		}), []client.Object{newClusterVersion()}, v1beta1.ReasonInvalidQuery, v1beta1.ReasonInvalidConfig,
 			"postUpgradeHealthChecks.customQueries[0]: the query returns a scalar, want a vector", false},
+		{"a glob that is none", newConfig(func(c *v1beta1.UpgradeConfig) {
+			c.Spec.JobTemplate.Spec.Config.CapacityReservation = &v1beta1.CapacityReservation{Enabled: true, ExtraMachinePools: []string{"infra", "[a"}}
+		}), []client.Object{newClusterVersion()}, v1beta1.ReasonInvalidPattern, v1beta1.ReasonInvalidConfig, `capacityReservation.extraMachinePools: "[a" is no glob pattern`, false},
+		{"a namespace pattern that is none", newConfig(func(c *v1beta1.UpgradeConfig) {
+			c.Spec.JobTemplate.Spec.Config.PDBForceDrainTimeout = &v1beta1.Duration{}
+			c.Spec.JobTemplate.Spec.Config.NodeDrain = &v1beta1.NodeDrain{IgnoredNamespacePatterns: []string{"(a"}}
+		}), []client.Object{newClusterVersion()}, v1beta1.ReasonInvalidPattern, v1beta1.ReasonInvalidConfig, "nodeDrain: ", false},
+		{"an alert that is none", newConfig(func(c *v1beta1.UpgradeConfig) {
+			c.Spec.JobTemplate.Spec.Config.Maintenance = &v1beta1.Maintenance{ControlPlaneCriticals: []string{"Down", "etcd("}}
+		}), []client.Object{newClusterVersion()}, v1beta1.ReasonInvalidPattern, v1beta1.ReasonInvalidConfig, `maintenance.controlPlaneCriticals: "etcd(" is neither`, false},
+		{"pools are delayed by a list without that", newConfig(func(c *v1beta1.UpgradeConfig) {
+			c.Spec.JobTemplate.Spec.Config.MachineConfigPools = []v1beta1.MachineConfigPoolConfig{{DelayUpgrade: &v1beta1.DelayUpgrade{}}}
+		}), []client.Object{newClusterVersion()}, v1beta1.ReasonUnknownUpgrader, v1beta1.ReasonInvalidConfig, "no step MachineConfigPoolsPaused", false},
 		{"suspended", newConfig(func(c *v1beta1.UpgradeConfig) { c.Spec.Schedule.Suspend = true }), []client.Object{newClusterVersion()},
 			v1beta1.ReasonValid, v1beta1.ReasonSuspended, "spec.schedule.suspend", false},
 		{"in a suspension window", newConfig(), []client.Object{newClusterVersion(), freeze}, v1beta1.ReasonValid, v1beta1.ReasonSuspensionWindow, "freeze", false},

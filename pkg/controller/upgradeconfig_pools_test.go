@@ -20,6 +20,7 @@ import (
 
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
 	"github.com/appuio/managed-upgrade-operator/pkg/openshift/openshifttest"
+	"github.com/appuio/managed-upgrade-operator/pkg/steps"
 )
 
 // keeping is a job that has failed and left pools paused.
@@ -223,7 +224,7 @@ func TestConfigWhosePoolsCannotBeUsed(t *testing.T) {
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			config := newConfig(func(c *v1beta1.UpgradeConfig) { tc.config(&c.Spec.JobTemplate.Spec.Config) })
-			w := newWorld(t, newClusterVersion(), config, newPool("master"), newPool("infra")).register(plain())
+			w := newWorld(t, newClusterVersion(), config, newPool("master"), newPool("infra")).register(delaying())
 			r := w.configs()
 			w.reconcile(r, config)
 			if tc.because == v1beta1.ReasonValid {
@@ -242,7 +243,7 @@ func TestConfigWhosePoolsCannotBeUsed(t *testing.T) {
 // A pool gets labels, and loses them: what is said of the config follows, without a change of the config.
 func TestConfigIsReadyWhenThePoolsAre(t *testing.T) {
 	config := newConfig(func(c *v1beta1.UpgradeConfig) { delayingPool("night", time.Hour)(&c.Spec.JobTemplate.Spec.Config) })
-	w := newWorld(t, newClusterVersion(), config, newPool("master"), newPool("infra")).register(plain())
+	w := newWorld(t, newClusterVersion(), config, newPool("master"), newPool("infra")).register(delaying())
 	w.clock.SetTime(startAfter.Add(-time.Hour))
 	r := w.configs()
 	for _, tc := range []struct {
@@ -302,4 +303,11 @@ func TestPoolsWakeConfigs(t *testing.T) {
 	if !poolSettingsChanged.Create(event.CreateEvent{Object: newPool("infra")}) || poolsLeft.Create(event.CreateEvent{Object: newJob("weekly")}) {
 		t.Error("a new pool is to be told, a new job is not")
 	}
+}
+
+// delaying is a variant that pauses pools.
+func delaying() variant {
+	v := plain()
+	v.steps = append(v.steps, steps.MachineConfigPoolsPaused())
+	return v
 }

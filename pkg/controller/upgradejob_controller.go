@@ -150,7 +150,7 @@ func (p *pass) carryOut(ctx context.Context, created bool, before []v1beta1.Bloc
 	if wait := p.freshness.wait(p.version); wait > 0 {
 		return wait, nil // another job may have just taken the lock
 	}
-	variant, upgraderErr := p.Upgraders.Get(ctx, upgraderName(p.job.Spec.Config))
+	variant, upgraderErr := p.variant(ctx)
 	if upgraderErr != nil && !errors.Is(upgraderErr, upgrader.ErrUnusable) {
 		return 0, upgraderErr
 	}
@@ -283,6 +283,9 @@ func (p *pass) gather(ctx context.Context, variant upgrader.Upgrader, upgraderEr
 		return lifecycle.Facts{}, err
 	}
 	upgrade := &steps.Upgrade{Job: p.job, Now: p.now, Version: p.version}
+	if upgrade, err = p.upToDate(ctx, variant, upgrade); err != nil {
+		return lifecycle.Facts{}, err
+	}
 	return lifecycle.Facts{
 		// The desired update may be that of whoever holds the lock. Then only this job's own record counts, which is
 		// no loss: one write sets both the desired update and the lock.

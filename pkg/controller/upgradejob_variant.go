@@ -4,6 +4,7 @@
 package controller
 
 import (
+	"context"
 	"time"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -12,9 +13,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
+	"github.com/appuio/managed-upgrade-operator/pkg/lifecycle"
 	"github.com/appuio/managed-upgrade-operator/pkg/steps"
 	"github.com/appuio/managed-upgrade-operator/pkg/upgrader"
 )
+
+// variant returns the upgrader of the job. Whether it does all that the config asks for matters until the job starts.
+func (p *pass) variant(ctx context.Context) (upgrader.Upgrader, error) {
+	name := upgraderName(p.job.Spec.Config)
+	if lifecycle.Started(p.job) {
+		return p.Upgraders.Get(ctx, name)
+	}
+	return p.Upgraders.For(ctx, name, &p.job.Spec.Config)
+}
 
 // commenceBy returns when the job fails if its upgrade has not commenced by then; the zero time if its upgrader has no such limit, or if there is
 // nothing to upgrade.
@@ -27,6 +38,20 @@ func commenceBy(variant upgrader.Upgrader, upgrade *steps.Upgrade) time.Time {
 		return time.Time{}
 	}
 	return upgrade.RunningSince().Add(timeOut)
+}
+
+// upToDate returns what a job is judged by that would fail for not having commenced, although it was about to: a cache that lags behind its write looks the same.
+func (p *pass) upToDate(ctx context.Context, variant upgrader.Upgrader, upgrade *steps.Upgrade) (*steps.Upgrade, error) {
+	by := commenceBy(variant, upgrade)
+	if by.IsZero() || p.now.Before(by) || p.job.Status.CommenceTime == nil || upgrade.Commenced() {
+		return upgrade, nil
+	}
+	live, err := p.Cluster.LiveVersion(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p.version = live
+	return &steps.Upgrade{Job: p.job, Now: p.now, Version: live}, nil
 }
 
 // tellFailure tells those who were told that the upgrade has started that it will not be completed.

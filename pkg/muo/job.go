@@ -34,7 +34,8 @@ const (
 )
 
 // JobName is the name of the job for the object's spec; empty for a spec without a time. It depends on nothing else, so that a process that
-// ends before it has recorded a job cannot make a second one.
+// ends before it has recorded a job cannot make a second one. A field that is added to the spec must be left out where it is empty, or every
+// object would ask for another upgrade.
 func JobName(config *v1alpha1.UpgradeConfig) string {
 	at, err := upgradeAt(config.Spec)
 	if err != nil {
@@ -59,7 +60,7 @@ func Job(config *v1alpha1.UpgradeConfig, settings Settings, judgement Judgement,
 		Config:                          jobConfig(config, settings),
 	}
 	made := hash(spec, settingsHashLength)
-	start := startAfter(config, judgement, now)
+	start := startAfter(config, now)
 	spec.StartAfter = metav1.NewTime(start)
 	spec.StartBefore = metav1.NewTime(start.Add(window(settings)))
 	return &v1beta1.UpgradeJob{
@@ -75,10 +76,10 @@ func Job(config *v1alpha1.UpgradeConfig, settings Settings, judgement Judgement,
 	}
 }
 
-// startAfter is the start of the job. A time before the object was there stands for now; so does any time if the cluster is updating already.
-func startAfter(config *v1alpha1.UpgradeConfig, judgement Judgement, now time.Time) time.Time {
+// startAfter is the start of the job. A time before the object was there stands for now.
+func startAfter(config *v1alpha1.UpgradeConfig, now time.Time) time.Time {
 	at, _ := upgradeAt(config.Spec) // it was judged
-	if judgement.UnderWay || at.Before(config.CreationTimestamp.Time) {
+	if at.Before(config.CreationTimestamp.Time) {
 		return now.UTC().Truncate(time.Second)
 	}
 	return at
@@ -127,15 +128,21 @@ func jobConfig(config *v1alpha1.UpgradeConfig, s Settings) v1beta1.UpgradeJobCon
 	return *c.DeepCopy() // the settings are shared
 }
 
-// healthChecks are alerts and operators alone, as in the Managed Upgrade Operator, or every check there is.
+// healthChecks are alerts and operators alone, as in the Managed Upgrade Operator, or every check there is. Budgets that allow no disruption are what
+// PDBForceDrainTimeout is for; they count only where nobody may force a drain.
 func healthChecks(s Settings, timeout time.Duration) v1beta1.HealthChecks {
 	checks := v1beta1.HealthChecks{Timeout: duration(timeout), ExcludeNamespaces: s.IgnoredNamespaces}
 	for _, name := range s.IgnoredCriticals {
 		checks.ExcludeAlerts = append(checks.ExcludeAlerts, v1beta1.ExcludedAlert{AlertName: name})
 	}
 	if !s.PreHealthCheck {
-		checks.CheckNodes, checks.CheckMachineConfigPools = ptr.To(false), ptr.To(false)
-		checks.CheckPodDisruptionBudgets, checks.CheckRemovedAPIs = ptr.To(false), ptr.To(false)
+		checks.CheckNodes, checks.CheckMachineConfigPools, checks.CheckRemovedAPIs = ptr.To(false), ptr.To(false), ptr.To(false)
+	}
+	if !s.PreHealthCheck || !s.DisableDrainStrategies {
+		checks.CheckPodDisruptionBudgets = ptr.To(false)
+	}
+	if !s.DisableDrainStrategies { // a budget that allows no eviction is what PDBForceDrainTimeout is for
+		checks.CheckPodDisruptionBudgets = ptr.To(false)
 	}
 	return checks
 }

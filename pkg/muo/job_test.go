@@ -92,6 +92,18 @@ func TestTunablesGetIntoTheJob(t *testing.T) {
 	}
 }
 
+// Budgets that allow no disruption are what PDBForceDrainTimeout is for. They are an obstacle only where every check is wanted and nobody forces a drain.
+func TestBudgetsAreAnObstacleWhereNoDrainIsForced(t *testing.T) {
+	for _, tc := range []struct{ gate, disabled, want bool }{{false, false, false}, {true, false, false}, {false, true, false}, {true, true, true}} {
+		settings := muo.DefaultSettings()
+		settings.PreHealthCheck, settings.DisableDrainStrategies = tc.gate, tc.disabled
+		checks := muo.Job(newObject(), settings, plain, start).Spec.Config.PreUpgradeHealthChecks
+		if got := checks.CheckPodDisruptionBudgets == nil; got != tc.want {
+			t.Errorf("gate %t, drains disabled %t: budgets are checked: %t", tc.gate, tc.disabled, got)
+		}
+	}
+}
+
 func TestWindowThatIsOff(t *testing.T) {
 	settings := muo.DefaultSettings()
 	settings.UpgradeWindow, settings.DelayTrigger = 0, 0
@@ -109,27 +121,23 @@ func TestWindowThatIsOff(t *testing.T) {
 func TestStartOfTheJob(t *testing.T) {
 	now := start.Add(30*time.Minute + time.Millisecond)
 	seconds := now.Truncate(time.Second)
-	underWay := plain
-	underWay.UnderWay = true
 	for _, tc := range []struct {
-		reason    string
-		at        string
-		judgement muo.Judgement
-		want      time.Time
+		reason string
+		at     string
+		want   time.Time
 	}{
-		{"to come", "2026-11-25T01:00:00+01:00", plain, start.Add(2 * time.Hour)},
-		{"it came while the object was there", start.Format(time.RFC3339), plain, start},
-		{"in the second in which the object was created", start.Add(-24 * time.Hour).Format(time.RFC3339), plain, start.Add(-24 * time.Hour)},
-		{"before the object was there", start.Add(-24*time.Hour - time.Second).Format(time.RFC3339), plain, seconds},
-		{"the cluster updates already", "2026-12-24T00:00:00Z", underWay, seconds},
+		{"to come", "2026-11-25T01:00:00+01:00", start.Add(2 * time.Hour)},
+		{"it came while the object was there", start.Format(time.RFC3339), start},
+		{"in the second in which the object was created", start.Add(-24 * time.Hour).Format(time.RFC3339), start.Add(-24 * time.Hour)},
+		{"before the object was there", start.Add(-24*time.Hour - time.Second).Format(time.RFC3339), seconds},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			config := newObject(at(tc.at))
-			job := muo.Job(config, muo.DefaultSettings(), tc.judgement, now)
+			job := muo.Job(config, muo.DefaultSettings(), plain, now)
 			if !job.Spec.StartAfter.Time.Equal(tc.want) || !job.Spec.StartBefore.Time.Equal(tc.want.Add(2*time.Hour)) {
 				t.Errorf("starts from %s to %s, want from %s on", job.Spec.StartAfter, job.Spec.StartBefore, tc.want)
 			}
-			later := muo.Job(config, muo.DefaultSettings(), tc.judgement, now.Add(time.Hour))
+			later := muo.Job(config, muo.DefaultSettings(), plain, now.Add(time.Hour))
 			if later.Name != job.Name || job.Name != muo.JobName(config) || later.Annotations[muo.SettingsAnnotation] != job.Annotations[muo.SettingsAnnotation] {
 				t.Errorf("name or hash depend on when the job is made: %s %v, %s %v", job.Name, job.Annotations, later.Name, later.Annotations)
 			}

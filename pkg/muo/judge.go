@@ -94,7 +94,7 @@ type Judgement struct {
 	Release openshift.Release
 	// CheckAvailability requires that the cluster offers it when the upgrade commences.
 	CheckAvailability bool
-	// UnderWay tells that the cluster updates to it already.
+	// UnderWay tells that the cluster updates to it already: it needs no job.
 	UnderWay bool
 }
 

@@ -11,7 +11,7 @@ import (
 	"maps"
 	"net/url"
 	"path"
-	"regexp"
+	"regexp/syntax"
 	"slices"
 	"strings"
 	"time"
@@ -226,9 +226,16 @@ func isGlob(word string) error {
 	return nil
 }
 
+// maxPatternSize bounds how large a regular expression is compiled, in instructions, as NodeForceDrain does.
+const maxPatternSize = 1000
+
 func isPattern(word string) error {
-	if _, err := regexp.Compile(word); err != nil {
+	parsed, err := syntax.Parse(word, syntax.Perl)
+	if err != nil {
 		return fmt.Errorf("%q is no regular expression", word)
+	}
+	if program, err := syntax.Compile(parsed.Simplify()); err != nil || len(program.Inst) > maxPatternSize {
+		return fmt.Errorf("%q is too large a regular expression", word)
 	}
 	return nil
 }

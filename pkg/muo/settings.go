@@ -22,7 +22,7 @@ type Settings struct {
 	// UpgradeType is what the ConfigMap names as upgrader. The object decides, not it.
 	UpgradeType string
 
-	// ControlPlaneTime bounds the silences of the control plane's window, ControlPlaneCriticals are the critical alerts among them.
+	// ControlPlaneTime bounds the silences of the control plane's window, ControlPlaneCriticals are the critical alerts among them: names, or regular expressions.
 	ControlPlaneTime      time.Duration
 	ControlPlaneCriticals []string
 	// ScaleTimeout is how long an extra machine may take, ExtraMachinePools are globs of the pools that get one beside worker.
@@ -93,7 +93,7 @@ func ParseSettings(text string) (Settings, error) {
 		})
 		root.within("maintenance", func(m section) {
 			m.minutes("controlPlaneTime", 1, &s.ControlPlaneTime)
-			m.within("ignoredAlerts", func(i section) { i.words("controlPlaneCriticals", &s.ControlPlaneCriticals, nil) })
+			m.within("ignoredAlerts", func(i section) { i.words("controlPlaneCriticals", &s.ControlPlaneCriticals, isPattern) })
 		})
 		root.within("scale", func(c section) {
 			c.minutes("timeOut", 1, &s.ScaleTimeout)

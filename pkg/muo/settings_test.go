@@ -135,6 +135,8 @@ func TestWhatIsWrongInTheSettingsIsSaid(t *testing.T) {
 		{"an empty text in a list", "healthCheck:\n  ignoredNamespaces: ['']", `"" is none`},
 		{"a bad glob", "scale:\n  extraMachinePools: ['[a']", `scale.extraMachinePools (line 2) cannot be used: "[a" is no glob pattern`},
 		{"a bad pattern", "nodeDrain:\n  ignoredNamespacePatterns: ['(']", `"(" is no regular expression`},
+		{"a large pattern", "nodeDrain:\n  ignoredNamespacePatterns: ['(abcd){500}']", "is too large a regular expression"},
+		{"an alert that is no pattern", "maintenance:\n  ignoredAlerts:\n    controlPlaneCriticals: ['Etcd(']", `controlPlaneCriticals (line 3) cannot be used: "Etcd(" is no regular expression`},
 		{"no URL", "extDependencyAvailabilityChecks:\n  http:\n    urls: [www.example.com]", "an URL is none of http or https"},
 		{"a password", "extDependencyAvailabilityChecks:\n  http:\n    urls: ['https://me:secret@example.com']", "an URL has a user or password"},
 		{"a receiver's unknown field", "notifications:\n- uri: x", `notifications (line 1) cannot be read: unknown field "uri"`},

@@ -39,11 +39,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/appuio/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
+	"github.com/appuio/managed-upgrade-operator/pkg/cincinnati"
 	"github.com/appuio/managed-upgrade-operator/pkg/controller"
 	"github.com/appuio/managed-upgrade-operator/pkg/dependency"
 	"github.com/appuio/managed-upgrade-operator/pkg/hooks"
 	"github.com/appuio/managed-upgrade-operator/pkg/monitoring"
+	"github.com/appuio/managed-upgrade-operator/pkg/muo"
 	"github.com/appuio/managed-upgrade-operator/pkg/openshift"
 	"github.com/appuio/managed-upgrade-operator/pkg/upgrader"
 )
@@ -89,7 +92,7 @@ type Options struct {
 func NewScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		batchv1.AddToScheme, corev1.AddToScheme, policyv1.AddToScheme, v1beta1.AddToScheme, apiserverv1.Install, configv1.Install, machinev1beta1.Install, mcfgv1.Install,
+		batchv1.AddToScheme, corev1.AddToScheme, policyv1.AddToScheme, v1beta1.AddToScheme, v1alpha1.AddToScheme, apiserverv1.Install, configv1.Install, machinev1beta1.Install, mcfgv1.Install,
 	} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("build the scheme: %w", err)
@@ -168,15 +171,19 @@ func cacheOptions(namespace, operatorNamespace string) cache.Options {
 			openshift.NodeMetadata():          {Transform: trimNode, Field: fields.OneTermEqualSelector(openshift.NodeField, "true")},
 		},
 	}
+	settings := cache.ByObject{Field: fields.OneTermEqualSelector("metadata.name", muo.ConfigMapName)}
 	hookJobs := cache.ByObject{Label: hookJobSelector(), Transform: trimHookJob}
 	if namespace == "" {
 		options.ByObject[&batchv1.Job{}] = hookJobs
+		options.ByObject[&corev1.ConfigMap{}] = settings
 		return options
 	}
 	hookJobs.Namespaces = map[string]cache.Config{namespace: {}}
 	options.ByObject[&batchv1.Job{}] = hookJobs
+	settings.Namespaces = map[string]cache.Config{namespace: {}}
+	options.ByObject[&corev1.ConfigMap{}] = settings
 	// Not by DefaultNamespaces: that would lead every read of a cluster-scoped kind through a detour.
-	for _, kind := range []client.Object{&v1beta1.NodeForceDrain{}, &v1beta1.UpgradeConfig{}, &v1beta1.UpgradeJob{}, &v1beta1.UpgradeJobHook{}, &v1beta1.UpgradeSuspensionWindow{}} {
+	for _, kind := range []client.Object{&v1alpha1.UpgradeConfig{}, &v1beta1.NodeForceDrain{}, &v1beta1.UpgradeConfig{}, &v1beta1.UpgradeJob{}, &v1beta1.UpgradeJobHook{}, &v1beta1.UpgradeSuspensionWindow{}} {
 		options.ByObject[kind] = cache.ByObject{Namespaces: map[string]cache.Config{namespace: {}}}
 	}
 	// The one that is synced, and those that stand where they have no effect and have to be told so.
@@ -236,6 +243,9 @@ func addReconcilers(ctx context.Context, mgr ctrl.Manager, watcher *monitoring.C
 			Client: mgr.GetClient(), Cluster: cluster, Upgraders: upgraders, Clock: o.Clock, Events: recorder, Namespace: o.Namespace,
 		},
 		"UpgradeJob": jobs,
+		"UpgradeConfig of the Managed Upgrade Operator": &controller.MUOUpgradeConfigReconciler{
+			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Cluster: cluster, Graph: &cincinnati.Client{}, Clock: o.Clock, Events: recorder,
+		},
 		"notifications": &controller.NotificationReconciler{
 			Client: mgr.GetClient(), Secrets: mgr.GetAPIReader(), Cluster: cluster, Clock: o.Clock, Jobs: jobs,
 		},

@@ -19,6 +19,7 @@ import (
 
 	apiserverv1 "github.com/openshift/api/apiserver/v1"
 	configv1 "github.com/openshift/api/config/v1"
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -29,7 +30,9 @@ import (
 	"k8s.io/client-go/rest"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/appuio/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
+	"github.com/appuio/managed-upgrade-operator/pkg/muo"
 	"github.com/appuio/managed-upgrade-operator/pkg/openshift"
 	"github.com/appuio/managed-upgrade-operator/pkg/upgrader"
 )
@@ -50,6 +53,9 @@ func TestNewScheme(t *testing.T) {
 		v1beta1.GroupVersion.WithKind("UpgradeJobHookList"),
 		v1beta1.GroupVersion.WithKind("UpgradeSuspensionWindow"),
 		v1beta1.GroupVersion.WithKind("UpgradeSuspensionWindowList"),
+		v1beta1.GroupVersion.WithKind("UpgraderList"),
+		v1alpha1.GroupVersion.WithKind("UpgradeConfigList"),
+		machinev1beta1.GroupVersion.WithKind("MachineSetList"),
 		configv1.GroupVersion.WithKind("ClusterVersion"),
 		configv1.GroupVersion.WithKind("ClusterOperatorList"),
 		mcfgv1.GroupVersion.WithKind("MachineConfigPoolList"),
@@ -231,10 +237,13 @@ func TestCacheKeepsNoPodTemplates(t *testing.T) {
 }
 
 func TestCacheHasOneNamespaceOrAll(t *testing.T) {
-	kinds := []string{"ClusterVersion", "Job", "NodeForceDrain", "UpgradeConfig", "UpgradeJob", "UpgradeJobHook", "UpgradeSuspensionWindow"}
+	kinds := []string{"ClusterVersion", "ConfigMap", "Job", "NodeForceDrain", "UpgradeConfig", "UpgradeConfig", "UpgradeJob", "UpgradeJobHook", "UpgradeSuspensionWindow"}
 	for namespace, want := range map[string][]string{"upgrades": kinds, "": nil} {
 		var got []string
 		for o, by := range cacheOptions(namespace, namespace).ByObject {
+			if _, ok := o.(*corev1.ConfigMap); ok && (by.Field == nil || by.Field.String() != "metadata.name="+muo.ConfigMapName) {
+				t.Errorf("namespace %q: the ConfigMaps that are kept are %v", namespace, by.Field)
+			}
 			if len(by.Namespaces) == 0 {
 				continue
 			}
@@ -279,10 +288,11 @@ func newAPIServer(t *testing.T) *apiServer {
 	groups := &metav1.APIGroupList{}
 	for gv, kinds := range map[schema.GroupVersion][]string{
 		batchv1.SchemeGroupVersion: {"Job"},
-		v1beta1.GroupVersion:       {"ClusterVersion", "NodeForceDrain", "UpgradeConfig", "UpgradeJob", "UpgradeJobHook", "UpgradeSuspensionWindow"},
+		v1beta1.GroupVersion:       {"ClusterVersion", "NodeForceDrain", "UpgradeConfig", "UpgradeJob", "UpgradeJobHook", "UpgradeSuspensionWindow", "Upgrader"},
+		v1alpha1.GroupVersion:      {"UpgradeConfig"},
 		configv1.GroupVersion:      {"ClusterVersion", "ClusterOperator"},
 		mcfgv1.GroupVersion:        {"MachineConfigPool", "MachineConfig"},
-		{Version: "v1"}:            {"Node"},
+		{Version: "v1"}:            {"Node", "ConfigMap"},
 	} {
 		base := "/apis/" + gv.String()
 		if gv.Group == "" {
@@ -290,8 +300,9 @@ func newAPIServer(t *testing.T) *apiServer {
 		}
 		list := &metav1.APIResourceList{GroupVersion: gv.String()}
 		for _, kind := range kinds {
+			namespaced := slices.Contains([]schema.GroupVersion{v1beta1.GroupVersion, v1alpha1.GroupVersion, batchv1.SchemeGroupVersion}, gv) && kind != "Upgrader" || kind == "ConfigMap"
 			resource := metav1.APIResource{
-				Name: strings.ToLower(kind) + "s", Kind: kind, Namespaced: gv == v1beta1.GroupVersion || kind == "Job", Verbs: metav1.Verbs{"get", "list", "watch"},
+				Name: strings.ToLower(kind) + "s", Kind: kind, Namespaced: namespaced, Verbs: metav1.Verbs{"get", "list", "watch"},
 			}
 			list.APIResources = append(list.APIResources, resource)
 			s.HandleFunc("GET "+base+"/"+resource.Name, s.list(gv, kind))

@@ -6,6 +6,7 @@ package steps
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -122,16 +123,9 @@ func (s clusterHealthy) look(ctx context.Context, u *Upgrade, maxAge, limit time
 	if target, ok := u.Target(); ok {
 		request.Target = &target
 	}
-	forced := false
-	if _, forced = ForcedDrain(&u.Job.Spec.Config); forced { // a budget that allows no eviction is what that is for
-		request.Config.CheckPodDisruptionBudgets = new(bool)
-	}
 	report := healthcheck.RunAll(ctx, s.checks, request)
 	if s.before {
 		report.Findings = append(report.Findings, invalidLater(&u.Job.Spec.Config)...)
-	}
-	if s.before && forced {
-		report.Notes = append(report.Notes, "PodDisruptionBudgets are not looked at, because pdbForceDrainTimeout bounds what they hold up")
 	}
 	return report
 }
@@ -157,6 +151,13 @@ func ValidatePatterns(config *v1beta1.UpgradeJobConfig) error {
 	if spec, wanted := ForcedDrain(config); wanted {
 		if _, problem := forcedrain.NewSelection(&spec); problem != nil {
 			return fmt.Errorf("nodeDrain: %s", problem.Message)
+		}
+	}
+	if m := config.Maintenance; m != nil {
+		for _, name := range m.ControlPlaneCriticals {
+			if _, err := regexp.Compile("^(?:" + name + ")$"); err != nil {
+				return fmt.Errorf("maintenance.controlPlaneCriticals: %q is neither a name nor a regular expression", name)
+			}
 		}
 	}
 	if c := config.CapacityReservation; c != nil && c.Enabled {

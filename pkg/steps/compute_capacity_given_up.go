@@ -22,25 +22,33 @@ const givenUpPatience = 5 * time.Minute
 // giveUp removes the extra machines that were told to be too late. One whose node has joined and is not ready would keep the machine-config operator from
 // working on any other node of its pool. What does not go within its time is left to the checks of the cluster's health.
 func giveUp(ctx context.Context, u *Upgrade) (Verdict, error) {
-	done := Done("The upgrade goes on without the extra machines that were not ready in time.")
+	const done = "The upgrade goes on without the extra machines that were not ready in time."
+	if !u.scaling() { // they were removed; what is not ready for a moment now was ready
+		return Done(done), nil
+	}
 	left, err := removeLate(ctx, u)
-	if apierrors.IsForbidden(err) { // without the permission none was made
-		return done, nil
-	}
-	if err != nil {
-		return Verdict{}, err
-	}
 	patience := u.told(v1beta1.StageSkipped).Time.Add(givenUpPatience).Sub(u.Now)
-	if len(left) == 0 || patience <= 0 {
-		return done, nil
+	switch forbidden := apierrors.IsForbidden(err); {
+	case forbidden && patience <= 0:
+		return Done(fmt.Sprintf("%s They could not be removed: %s.", done, err)), nil
+	case forbidden:
+		object := "MachineSets of namespace " + openshift.MachineNamespace
+		left = []v1beta1.Blocker{{Code: blockerMachineAPIRefused, Object: object, Message: err.Error(), ClearsWhen: "the API server accepts the request, or it takes too long"}}
+	case err != nil:
+		return Verdict{}, err
+	case len(left) == 0 || patience <= 0:
+		return Done(done), nil
 	}
 	message := fmt.Sprintf("Extra machines that were not ready in time are being removed: %d are left.", len(left))
-	return u.awaitBeforeCommencing(min(removalInterval, patience), v1beta1.ReasonCapacityScaling, message, left), nil
+	return u.awaitBeforeCommencing(min(removalInterval, patience), v1beta1.ReasonCapacityRemoving, message, left), nil
 }
 
 // removeLate deletes the job's MachineSets whose machine is not ready, and returns what is left of them.
 func removeLate(ctx context.Context, u *Upgrade) ([]v1beta1.Blocker, error) {
 	sets, err := u.Cluster.ExtraMachineSets(ctx, u.Job.UID)
+	if apierrors.IsForbidden(err) { // who may not look for them has made none
+		return nil, nil
+	}
 	if err != nil {
 		return nil, err
 	}

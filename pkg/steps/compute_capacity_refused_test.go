@@ -158,3 +158,20 @@ func TestComputeCapacityReservedWithABadPattern(t *testing.T) {
 		t.Errorf("got the MachineSets %q", got)
 	}
 }
+
+// A machine that was given up and may not be removed is told of, and holds the upgrade up for a while only.
+func TestComputeCapacityReservedMayNotRemoveALateMachine(t *testing.T) {
+	w := newMachineWorld(t, newJob(capacity(within(20*time.Minute))), openshifttest.MachineSet("prod-a"))
+	step := steps.ComputeCapacityReserved()
+	w.pass(step)
+	w.expect(step, 20*time.Minute, isGivenUp)
+	w.faults = refusing("delete", forbidden("denied"))
+	for _, after := range []time.Duration{20 * time.Minute, 24 * time.Minute} {
+		w.expect(step, after, verdict{
+			outcome: steps.Running, reason: v1beta1.ReasonCapacityRemoving, after: min(5*time.Second, 25*time.Minute-after),
+			blockers: []string{"MachineAPIRefused MachineSets of namespace openshift-machine-api"},
+		})
+	}
+	w.expect(step, 25*time.Minute, isRechecked)
+	w.expect(step, 25*time.Minute, verdict{outcome: steps.Completed, reason: "Completed", says: "The upgrade goes on without"})
+}

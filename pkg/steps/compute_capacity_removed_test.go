@@ -51,11 +51,12 @@ func TestComputeCapacityRemoved(t *testing.T) {
 	if got, want := w.machines(), []string{"prod-a-upgrade-0-x7k2q", extraA + "-x7k2q"}; !slices.Equal(got, want) {
 		t.Fatalf("got the Machines %q, want %q", got, want)
 	}
-	for range 2 {
+	for range 2 { // it is not deleted again
 		w.expect(step, time.Hour+5*time.Second, removing(5*time.Second, "1 are left", "MachineDeleting "+machineA))
 		if got, want := w.machines(), []string{"prod-a-upgrade-0-x7k2q", extraA + "-x7k2q!"}; !slices.Equal(got, want) {
 			t.Fatalf("got the Machines %q, want %q", got, want)
 		}
+		w.faults = refusing("delete", errors.New("deleted again"))
 	}
 	w.gone(extraA)
 	for range 2 {

@@ -164,6 +164,7 @@ func TestComputeCapacityReservedGoesOnWithoutALateMachine(t *testing.T) {
 	goneOn := verdict{outcome: steps.Completed, reason: "Completed", says: goesOn}
 	w.expect(step, 20*time.Minute, isGivenUp)
 	leaves := isScaling
+	leaves.reason = v1beta1.ReasonCapacityRemoving
 	leaves.after, leaves.says, leaves.blockers = 5*time.Second, "are being removed: 1 are left", []string{"MachineDeleting " + machineSetA}
 	w.expect(step, 20*time.Minute, leaves)
 	if got := w.sets(); slices.Contains(got, extraA) || !slices.Contains(got, extraB) {

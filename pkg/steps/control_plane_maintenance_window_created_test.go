@@ -38,7 +38,7 @@ func TestControlPlaneWindowIsALease(t *testing.T) {
 			{Name: "severity", Value: "(warning|info)", IsRegex: true, IsEqual: true},
 			{Name: "namespace", Value: "(^openshift.*|^kube.*|^redhat.*|^default$)", IsRegex: true, IsEqual: true},
 		},
-		[]monitoring.Matcher{{Name: "alertname", Value: `(EtcdDown|API\.Down)`, IsRegex: true, IsEqual: true}},
+		[]monitoring.Matcher{{Name: "alertname", Value: `(EtcdDown|API.*Down)`, IsRegex: true, IsEqual: true}},
 		"managed-upgrade-operator",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -71,6 +71,19 @@ func TestControlPlaneWindowEnds(t *testing.T) {
 	m.records(ofControlPlane, "22:00:00 to 23:30:00, silence-1 until 23:30:00; "+over)
 	if n := m.asked(); n != 0 || m.made() != 1 {
 		t.Errorf("%d requests after the end, %d silences made", n, m.made())
+	}
+}
+
+// An Alertmanager that comes back when the window is over is not asked any more.
+func TestControlPlaneWindowEndsUnused(t *testing.T) {
+	m := newMaintained(t, newJob(known, commenced))
+	m.say("", http.StatusServiceUnavailable)
+	m.pass(steps.ControlPlaneMaintenanceWindowCreated())
+	m.say("", 0)
+	m.asked()
+	m.want(m.at(90*time.Minute).pass(steps.ControlPlaneMaintenanceWindowCreated()), 0)
+	if n := m.asked(); n != 0 {
+		t.Errorf("%d requests after the end", n)
 	}
 }
 

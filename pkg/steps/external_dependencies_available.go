@@ -46,7 +46,7 @@ func (externalDependenciesAvailable) Run(ctx context.Context, u *Upgrade) (Verdi
 		request.Within = left
 	}
 	interval := u.Job.Spec.Config.PreUpgradeHealthChecks.Interval.Or(v1beta1.DefaultHealthCheckInterval)
-	failures, err := u.Dependencies.Probe(ctx, request, u.Now, interval)
+	failures, err := u.Dependencies.Probe(ctx, request, u.Now, min(interval, decisiveAge))
 	if err != nil {
 		return Verdict{}, fmt.Errorf("ask the external dependencies: %w", err)
 	}

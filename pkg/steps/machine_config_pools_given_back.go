@@ -67,7 +67,7 @@ func (machineConfigPoolsGivenBack) keeps(u *Upgrade) (keeps, open bool) {
 			return true, false
 		}
 	}
-	mine := u.Version.Annotations[v1beta1.UpgradeJobAnnotation] == u.Job.LockKey() && u.Attempted(ConditionUpgradeCommenced)
+	mine := u.Version.Annotations[v1beta1.UpgradeJobAnnotation] == u.Job.LockKey() && u.Job.Status.CommenceTime != nil
 	return false, mine && openshift.Desires(u.Version, target)
 }
 

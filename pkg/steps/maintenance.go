@@ -5,7 +5,6 @@ package steps
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -60,13 +59,9 @@ func controlPlaneSilences(u *Upgrade) []wantedSilence {
 	if config == nil || len(config.ControlPlaneCriticals) == 0 {
 		return wanted
 	}
-	names := make([]string, 0, len(config.ControlPlaneCriticals))
-	for _, name := range config.ControlPlaneCriticals {
-		names = append(names, regexp.QuoteMeta(name))
-	}
 	return append(wanted, wantedSilence{
 		begins: criticalsComment, comment: fmt.Sprintf("%s to version %s", criticalsComment, target), critical: true,
-		matchers: []monitoring.Matcher{{Name: "alertname", Value: "(" + strings.Join(names, "|") + ")", IsRegex: true, IsEqual: true}},
+		matchers: []monitoring.Matcher{{Name: "alertname", Value: "(" + strings.Join(config.ControlPlaneCriticals, "|") + ")", IsRegex: true, IsEqual: true}},
 	})
 }
 

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -40,22 +42,21 @@ func liveThrough(t *testing.T, fault fault, faultAt int) int {
 	t.Helper()
 	m := newMaintained(t, newJob(known, withMaintenance(withCriticals)))
 	m.put(openshifttest.MachineConfig("worker", target))
-	seen, struck := 0, false
+	var seen atomic.Int64
+	struck := func() bool { return faultAt > 0 && seen.Load() >= int64(faultAt) }
 	between := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		m.ServeHTTP(w, r)
 		kinds := map[string]int{}
-		for _, s := range m.silences {
-			if m.live(s) {
-				kinds[s.Comment[:len("Silence for OSD c")]]++
-			}
+		for _, s := range m.all() {
+			_, comment, _ := strings.Cut(s, ": ")
+			kinds[comment[:len("Silence for OSD c")]]++
 		}
 		for kind, n := range kinds {
 			if n > 1 {
 				t.Errorf("there are %d of %q", n, kind)
 			}
 		}
-		if seen++; seen == faultAt {
-			struck = true
+		if seen.Add(1) == int64(faultAt) {
 			panic(http.ErrAbortHandler)
 		}
 	}))
@@ -78,11 +79,11 @@ func liveThrough(t *testing.T, fault fault, faultAt int) int {
 		case 16:
 			m.put(openshifttest.Pool("worker", openshifttest.PoolAt(target)))
 		}
-		before := struck
+		before := struck()
 		u := m.upgrade()
 		u.Monitoring = m.client
 		steps.Run(t.Context(), list, u)
-		if struck && !before && fault == processEnds {
+		if struck() && !before && fault == processEnds {
 			m.restart()
 			continue
 		}
@@ -91,7 +92,7 @@ func liveThrough(t *testing.T, fault fault, faultAt int) int {
 		}
 		want := 0
 		switch {
-		case struck && !before: // it is tried again
+		case struck() && !before: // it is tried again
 			continue
 		case pass < 8 && m.version().Spec.DesiredUpdate != nil:
 			want = 2
@@ -113,5 +114,5 @@ func liveThrough(t *testing.T, fault fault, faultAt int) int {
 	if left := m.all(); len(left) > 0 {
 		t.Errorf("left are %q", left)
 	}
-	return seen
+	return int(seen.Load())
 }

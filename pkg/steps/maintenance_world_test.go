@@ -217,7 +217,7 @@ func withMaintenance(change func(*v1beta1.Maintenance)) jobOption {
 }
 
 func withCriticals(m *v1beta1.Maintenance) {
-	m.ControlPlaneCriticals = []string{"EtcdDown", "API.Down"}
+	m.ControlPlaneCriticals = []string{"EtcdDown", "API.*Down"}
 }
 
 // restart begins a process that knows nothing.

@@ -168,3 +168,15 @@ func TestIfOfferedThroughAChangeOfChannel(t *testing.T) {
 		t.Errorf("the channel is set to %s again", channel)
 	}
 }
+
+// A job that waits for its channel has not commenced, whatever somebody else asks the cluster for meanwhile.
+func TestWhoWaitsForAChannelHasNotCommenced(t *testing.T) {
+	w := newStageWorld(t, newJob(inChannel("eus-4.18")), openshifttest.ClusterVersion(openshifttest.Available()))
+	step := steps.IfOffered(steps.UpgradeCommenced())
+	w.pass(0, steps.UntilCommenced(answering(t, "Preflight", isDone)), step) // sets the channel, and waits
+	w.update(openshifttest.Desired(target))                                  // by hand
+	result := w.pass(time.Minute, steps.UntilCommenced(answering(t, "Preflight", waiting)), step)
+	if result.Outcome != steps.Running || result.Reason != "Busy" {
+		t.Errorf("got %+v, want the preflight to be judged", result)
+	}
+}

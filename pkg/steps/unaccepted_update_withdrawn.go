@@ -20,7 +20,7 @@ func (unacceptedUpdateWithdrawn) Condition() string { return "UnacceptedUpdateWi
 
 func (unacceptedUpdateWithdrawn) Run(ctx context.Context, u *Upgrade) (Verdict, error) {
 	target, ok := u.Target()
-	if !ok || !u.Attempted(ConditionUpgradeCommenced) || openshift.Accepted(u.Version, target) {
+	if !ok || u.Job.Status.CommenceTime == nil || openshift.Accepted(u.Version, target) {
 		return Done(""), nil
 	}
 	// A cache that lags behind the write of desiredUpdate would leave it there for good.

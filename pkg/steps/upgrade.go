@@ -103,11 +103,10 @@ func (u *Upgrade) Commenced() bool {
 		return true
 	}
 	target, ok := u.Target()
-	attempted := u.Attempted(ConditionUpgradeCommenced)
 	switch {
 	case !ok:
 		return false
-	case !attempted: // a desired update that somebody else has set does not make up for the preflights
+	case u.Job.Status.CommenceTime == nil: // a desired update that somebody else has set does not make up for the preflights
 		return false
 	default: // where nothing is desired, somebody cleared it after the cluster-version operator had taken it up
 		return openshift.Desires(u.Version, target) || openshift.Accepted(u.Version, target)

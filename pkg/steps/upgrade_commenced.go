@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
 	"github.com/appuio/managed-upgrade-operator/pkg/openshift"
 )
@@ -39,6 +41,7 @@ func (upgradeCommenced) Run(ctx context.Context, u *Upgrade) (Verdict, error) {
 
 	// From here on there is no way back. A job that somebody else has worked on since this pass began makes the
 	// write fail, so a cache that lags behind cannot commence an upgrade twice.
+	u.noteCommencement()
 	if err := u.Persist(ctx); err != nil {
 		return Verdict{}, fmt.Errorf("record that the upgrade is about to commence: %w", err)
 	}
@@ -48,6 +51,13 @@ func (upgradeCommenced) Run(ctx context.Context, u *Upgrade) (Verdict, error) {
 	}
 	u.Version = written
 	return Done(requested(target)), nil
+}
+
+// noteCommencement notes that the upgrade is about to commence: by that a desired update in the cluster is known to be this job's.
+func (u *Upgrade) noteCommencement() {
+	if u.Job.Status.CommenceTime == nil {
+		u.Job.Status.CommenceTime = &metav1.Time{Time: u.Now}
+	}
 }
 
 func requested(target openshift.Release) string {

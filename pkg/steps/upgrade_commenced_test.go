@@ -160,7 +160,7 @@ func TestTheIntentIsRecordedBeforeTheDesiredUpdate(t *testing.T) {
 	api := w.api
 	w.api = interceptor.NewClient(api, interceptor.Funcs{
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, options ...client.PatchOption) error {
-			if u := (&world{t: t, api: api, now: start}).upgrade(); !u.Attempted(steps.ConditionUpgradeCommenced) {
+			if u := (&world{t: t, api: api, now: start}).upgrade(); u.Job.Status.CommenceTime == nil {
 				t.Error("the intent is not recorded")
 			}
 			return broken

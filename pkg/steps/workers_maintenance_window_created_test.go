@@ -64,7 +64,7 @@ func TestWorkersWindowLasts(t *testing.T) {
 		{reason: "a share of them, rounded down", pools: []*mcfgv1.MachineConfigPool{towards("worker", 10, 1, "25%")}, remaining: 9, lasts: 5 * 53 * time.Minute},
 		{reason: "a small share", pools: []*mcfgv1.MachineConfigPool{towards("worker", 3, 0, "10%")}, remaining: 3, lasts: 3 * 53 * time.Minute},
 		{reason: "a number that is none", pools: []*mcfgv1.MachineConfigPool{towards("worker", 3, 0, "some")}, remaining: 3, lasts: 3 * 53 * time.Minute},
-		{reason: "two pools at the same time", pools: []*mcfgv1.MachineConfigPool{towards("worker", 3, 0, ""), towards("infra", 2, 0, "")}, remaining: 5, lasts: 3 * 53 * time.Minute},
+		{reason: "two pools at the same time", pools: []*mcfgv1.MachineConfigPool{towards("worker", 2, 0, ""), towards("infra", 3, 0, "")}, remaining: 5, lasts: 3 * 53 * time.Minute},
 		{reason: "a paused pool does not move", pools: []*mcfgv1.MachineConfigPool{towards("worker", 3, 0, ""), paused}, remaining: 3, lasts: 3 * 53 * time.Minute},
 		{reason: "a pool that is not rendered yet", pools: []*mcfgv1.MachineConfigPool{pool("worker")}, remaining: 3, lasts: 3 * 53 * time.Minute},
 		{
@@ -79,7 +79,11 @@ func TestWorkersWindowLasts(t *testing.T) {
 		t.Run(tc.reason, func(t *testing.T) {
 			m := newWorkers(t, newJob(append(tc.job, known)...), tc.pools...)
 			m.want(m.pass(steps.WorkersMaintenanceWindowCreated()), 10*time.Minute, "silence-1 until 22:25:00: "+workers(tc.remaining))
-			w := m.job().Status.MaintenanceWindows[0]
+			windows := m.job().Status.MaintenanceWindows
+			if len(windows) != 1 {
+				t.Fatalf("recorded are %+v, want one window", windows)
+			}
+			w := windows[0]
 			if got := w.Until.Sub(start); got != tc.lasts || int(w.Remaining) != tc.remaining {
 				t.Errorf("it lasts %s for %d machines, want %s for %d", got, w.Remaining, tc.lasts, tc.remaining)
 			}

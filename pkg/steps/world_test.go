@@ -61,6 +61,9 @@ func begun(condition string, after time.Duration) jobOption {
 		job.Status.Steps = append(job.Status.Steps, v1beta1.StepStatus{
 			Condition: condition, StartTime: metav1.NewTime(start.Add(after)), Attempts: 1,
 		})
+		if condition == steps.ConditionUpgradeCommenced { // it did not wait
+			job.Status.CommenceTime = ptr.To(metav1.NewTime(start.Add(after)))
+		}
 	}
 }
 

@@ -68,12 +68,11 @@ func TestTheCatalogueMakesTheListsThatAreBuiltIn(t *testing.T) {
 		variant    upgrader.Upgrader
 		parameters string
 		// What the catalogue adds to steps: nothing that acts unless the config of the job asks for it, or that another step of the list does not do already.
-		added   []string
-		cleanup []string
+		added []string
 	}{
-		{upgrader.OpenShift(), " tellStage=false", []string{"steps.ifOffered", "steps.withForcedDrains"}, []string{"ForcedDrainsEnded"}},
-		{upgrader.OSD(), "", nil, nil},
-		{upgrader.ARO(), "", nil, nil},
+		{upgrader.OpenShift(), " tellStage=false", []string{"steps.ifOffered", "steps.withForcedDrains"}},
+		{upgrader.OSD(), "", nil},
+		{upgrader.ARO(), "", nil},
 	} {
 		t.Run(tc.variant.Name(), func(t *testing.T) {
 			catalogue := upgrader.NewCatalogue()

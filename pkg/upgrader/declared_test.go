@@ -285,3 +285,24 @@ func TestFinderOfWhatIsBuiltIn(t *testing.T) {
 		t.Errorf("got cleanup of %d steps, error %v", len(cleanup), err)
 	}
 }
+
+// A list without the step that pauses pools would let them follow at once.
+func TestFinderForPoolsThatAreDelayed(t *testing.T) {
+	delaying := &v1beta1.UpgradeJobConfig{MachineConfigPools: []v1beta1.MachineConfigPoolConfig{{DelayUpgrade: &v1beta1.DelayUpgrade{}}}}
+	f := finder(t, nil, declaration("good", minimal...))
+	for _, tc := range []struct {
+		name   string
+		config *v1beta1.UpgradeJobConfig
+		usable bool
+	}{
+		{"OpenShift", delaying, true}, {"OSD", delaying, false}, {"good", delaying, false}, {"good", &v1beta1.UpgradeJobConfig{}, true},
+	} {
+		variant, err := f.For(t.Context(), tc.name, tc.config)
+		if (variant != nil) != tc.usable || (err == nil) != tc.usable {
+			t.Errorf("%s: got %v, error %v", tc.name, variant, err)
+		}
+		if !tc.usable && (!errors.Is(err, upgrader.ErrUnusable) || !strings.Contains(err.Error(), "no step MachineConfigPoolsPaused")) {
+			t.Errorf("%s: got the error %v", tc.name, err)
+		}
+	}
+}

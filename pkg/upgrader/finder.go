@@ -58,6 +58,21 @@ func (f *Finder) Get(ctx context.Context, name string) (Upgrader, error) {
 	return variant, nil
 }
 
+// For returns the upgrader of that name for a job with that config, as Get does. An upgrader that would not do what the config asks for cannot be used: one without
+// MachineConfigPoolsPaused delays no pools.
+func (f *Finder) For(ctx context.Context, name string, config *v1beta1.UpgradeJobConfig) (Upgrader, error) {
+	variant, err := f.Get(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	delays := slices.ContainsFunc(config.MachineConfigPools, func(p v1beta1.MachineConfigPoolConfig) bool { return p.DelayUpgrade != nil })
+	pauses := slices.ContainsFunc(variant.Steps(), func(s steps.Step) bool { return s.Condition() == steps.ConditionMachineConfigPoolsPaused })
+	if delays && !pauses {
+		return nil, unusable{fmt.Errorf("upgrader %s has no step %s, so it cannot delay the pools that machineConfigPools delays", name, steps.ConditionMachineConfigPoolsPaused)}
+	}
+	return variant, nil
+}
+
 // Judge returns why no job can use the object, with the reason for its condition Ready; an empty one if jobs can.
 func (f *Finder) Judge(object *v1beta1.Upgrader) (reason, message string) {
 	if taken := f.taken(object.Name); taken != "" {

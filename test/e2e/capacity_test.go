@@ -4,7 +4,7 @@
 package e2e
 
 import (
-	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,45 +14,58 @@ import (
 	"github.com/appuio/managed-upgrade-operator/test/openshift/sim"
 )
 
-// Machines that do not become ready are waited for until the timeout, each in its own way, and then gone without. That is told. None of
-// them is left in the end.
+// Machines do not become ready, each for a reason of its own. They are waited for until the timeout, and then done without: that is told, with
+// the reasons, and none of them is there any more when the upgrade commences.
 func TestUpgradeGoesOnWithoutMachinesThatDoNotCome(t *testing.T) {
-	const timeOut = 3 * time.Second
-	for name, tt := range map[string]struct {
-		fault sim.MachineSetFault
-		words string
-		made  int
-	}{
-		"stays provisioning": {sim.MachineSetFault{StaysProvisioning: true}, "phase Provisioning", 1},
-		"fails":              {sim.MachineSetFault{Fails: "the quota is used up"}, "the quota is used up", 1},
-		"is not ready":       {sim.MachineSetFault{StaysNotReady: true}, "not ready", 1},
-		"is refused":         {sim.MachineSetFault{Refused: "no more machines in this account"}, "no more machines in this account", 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			tt.fault.Name = "*-upgrade-*"
-			c := newCluster(t, withMachines, machineFault(tt.fault))
-			before := c.nodeNames()
-			r := c.aReceiver()
-			c.startOperator()
-			job := create(c, aJob(upgradedBy("OSD"), silencing(), reserving(timeOut), notifying(c.knownAs("stages", r, ofStages))))
-			c.wait(job, succeeded(), withoutFinalizers(), done(capacityReserved), saying(capacityReserved, tt.words))
-			c.when(job, waitingIn(capacityReserved, v1beta1.ReasonCapacityScaling), blockers(1))
-			if n := len(c.setRequests("create")); n != tt.made {
-				t.Errorf("%d MachineSets were made, want %d", n, tt.made)
-			}
-			step := stepOf(t, job, capacityReserved)
-			c.notLaterThan("the end of the wait", step.CompletionTime.Time, step.StartTime.Time, timeOut+2*time.Second) // whole seconds
-			if waited := step.CompletionTime.Sub(step.StartTime.Time); waited < timeOut-time.Second {
-				t.Errorf("the step waited for %s, want %s", waited, timeOut)
-			}
-			c.stagesTold(job, r, v1beta1.StageStarted, v1beta1.StageSkipped, v1beta1.StageControlPlaneStarted, v1beta1.StageControlPlaneFinished,
-				v1beta1.StageWorkersFinished, v1beta1.StageCompleted)
-			c.nothingLeft(job)
-			c.upgradedOnce(job)
-			if after := c.nodeNames(); !slices.Equal(before, after) {
-				t.Errorf("the nodes are %v, were %v", after, before)
-			}
-		})
+	const (
+		timeOut = 3 * time.Second
+		removal = 5 * time.Second
+	)
+	faults := []sim.MachineSetFault{
+		{Name: "pending-upgrade-*", StaysProvisioning: true},
+		{Name: "broken-upgrade-*", Fails: "the quota is used up"},
+		{Name: "refused-upgrade-*", Refused: "no more machines in this account"},
+		{Name: "unready-upgrade-*", StaysNotReady: true},
+	}
+	words := []string{"phase Provisioning", "the quota is used up", "no more machines in this account", "not ready"}
+	c := newCluster(t, withMachines, func(s *sim.Scenario) {
+		s.Workers.Size = len(faults)
+		s.MachineAPI.Faults = faults
+		for _, fault := range faults {
+			s.MachineAPI.MachineSets = append(s.MachineAPI.MachineSets, sim.InstalledMachineSet{
+				Name: strings.TrimSuffix(fault.Name, "-upgrade-*"), Labels: map[string]string{machinePool: "worker"}, Replicas: new(1),
+			})
+		}
+	})
+	before := c.nodeNames()
+	r := c.aReceiver()
+	c.startOperator()
+	job := create(c, aJob(upgradedBy("OSD"), silencing(), reserving(timeOut), notifying(c.knownAs("stages", r, ofStages))))
+	c.wait(job, done(commenced))
+	if sets, machines := c.extraMachines(); len(sets)+len(machines) > 0 {
+		t.Errorf("the upgrade commences with %v and %v", sets, machines)
+	}
+	c.wait(job, succeeded(), withoutFinalizers(), done(capacityReserved), saying(capacityReserved, "without"))
+	c.when(job, waitingIn(capacityReserved, v1beta1.ReasonCapacityScaling), blockers(len(faults)))
+	if n := len(c.setRequests("create")); n != len(faults)-1 {
+		t.Errorf("%d MachineSets were made, want %d", n, len(faults)-1)
+	}
+	step := stepOf(t, job, capacityReserved)
+	c.notLaterThan("the end of the wait", step.CompletionTime.Time, step.StartTime.Time, timeOut+removal+2*time.Second) // whole seconds
+	if waited := step.CompletionTime.Sub(step.StartTime.Time); waited < timeOut-time.Second {
+		t.Errorf("the step waited for %s, want %s", waited, timeOut)
+	}
+	c.stagesTold(job, r, v1beta1.StageStarted, v1beta1.StageSkipped, v1beta1.StageControlPlaneStarted, v1beta1.StageControlPlaneFinished,
+		v1beta1.StageWorkersFinished, v1beta1.StageCompleted)
+	for _, word := range words {
+		if skipped := newsIn(r.Events()[1]); !strings.Contains(skipped.Message, word) {
+			t.Errorf("it is told that %s, want %q", skipped.Message, word)
+		}
+	}
+	c.nothingLeft(job)
+	c.upgradedOnce(job)
+	if err := sameNames(before, c.nodeNames()); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -71,7 +84,7 @@ func TestUpgradeOfAClusterWithoutMachineSets(t *testing.T) {
 
 // The extra machines go with the job: when it fails after it has commenced, and when it is deleted, before it has and after.
 func TestMachinesGoWithTheJob(t *testing.T) {
-	c := newCluster(t, withMachines, degraded("storage"))
+	c := newCluster(t, withMachines, func(s *sim.Scenario) { s.UpdatesUnknown = &sim.UpdatesUnknown{Reason: "RemoteFailed"} })
 	before := c.nodeNames()
 	c.startOperator()
 	reserved := func(name string, changes ...func(*v1beta1.UpgradeJob)) *v1beta1.UpgradeJob {
@@ -83,8 +96,6 @@ func TestMachinesGoWithTheJob(t *testing.T) {
 		c.eventually("the nodes", func() error { return sameNames(before, c.nodeNames()) })
 	}
 
-	c.change(mended)
-	c.change(func(s *sim.Scenario) { s.UpdatesUnknown = &sim.UpdatesUnknown{Reason: "RemoteFailed"} })
 	early := c.wait(reserved("deleted-early"), waitingIn(commenced, v1beta1.ReasonUpdatesUnknown), done(capacityReserved))
 	c.extraMachinesExist(1, 1)
 	c.remove(early)
@@ -112,7 +123,7 @@ func TestMachinesGoWithTheJob(t *testing.T) {
 
 // The drain of an extra machine hangs: the job waits, and says for what. Alerts are silenced for as long.
 func TestRemovalOfAMachineThatHangs(t *testing.T) {
-	c := newCluster(t, withMachines, func(s *sim.Scenario) {
+	c := newCluster(t, withMachines, withLateWorkers, func(s *sim.Scenario) {
 		all := intstr.FromString("100%")
 		s.Workers.MaxUnavailable = &all
 		s.Nodes = []sim.NodeFault{{Name: "worker-2", HangsDraining: true}}

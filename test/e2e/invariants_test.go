@@ -24,9 +24,9 @@ import (
 // conditionOrder is the order in which the conditions of a job stand, whatever its upgrader is.
 var conditionOrder = []string{
 	v1beta1.ConditionCreateHooksCompleted, v1beta1.ConditionStarted, v1beta1.ConditionPreflightHealthy,
-	startedSent, notDelayed, upgradable,
+	changeApproved, startedSent, notDelayed, upgradable,
 	steps.ConditionStartHooksCompleted, steps.ConditionMachineConfigPoolsPaused,
-	steps.ConditionClusterHealthyBeforeUpgrade, dependenciesThere, capacityReserved, steps.ConditionUpdateAvailable, changeApproved, controlPlaneQuiet,
+	steps.ConditionClusterHealthyBeforeUpgrade, dependenciesThere, capacityReserved, steps.ConditionUpdateAvailable, controlPlaneQuiet,
 	steps.ConditionUpgradeCommenced, steps.ConditionControlPlaneUpgraded, controlPlaneLoud, workersQuiet, steps.ConditionMachineConfigPoolsUpgraded, workersUpgraded,
 	capacityRemoved, workersLoud, steps.ConditionClusterHealthyAfterUpgrade,
 	steps.ConditionCompletionHooksCompleted, steps.ConditionDelayedPoolsUpgraded, postUpgradeTasks, completedSent,

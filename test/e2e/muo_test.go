@@ -203,7 +203,7 @@ func TestManagedConfigIsChangedAndDeleted(t *testing.T) {
 		if n := len(config.Status.History); n != 2 {
 			return fmt.Errorf("the history has %d entries", n)
 		}
-		return errors.Join(inManagedPhase(v1alpha1.UpgradePhaseNew, "4.18.3")(config.Status.History[0]), inManagedPhase(v1alpha1.UpgradePhaseUpgrading, offered)(config.Status.History[1]))
+		return errors.Join(inManagedPhase(v1alpha1.UpgradePhasePending, "4.18.3")(config.Status.History[0]), inManagedPhase(v1alpha1.UpgradePhaseUpgrading, offered)(config.Status.History[1]))
 	})
 	if err := check(c.managedJob(config), done(commenced)); err != nil {
 		t.Error(err)

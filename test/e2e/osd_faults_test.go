@@ -67,8 +67,8 @@ func TestOSDIsKilledAtAnyMoment(t *testing.T) {
 	create(c, job)
 	chance := rand.New(rand.NewPCG(5, 6))
 	kills := 0
-	for ; kills < 50; kills++ {
-		c.until(time.Now().Add(time.Duration(chance.IntN(600)) * time.Millisecond))
+	for ; kills < 16; kills++ {
+		c.until(time.Now().Add(time.Duration(chance.IntN(800)) * time.Millisecond))
 		if c.get(job); check(job, succeeded(), withoutFinalizers()) == nil {
 			break
 		}

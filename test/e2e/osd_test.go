@@ -67,7 +67,7 @@ func (c *cluster) reinits() int {
 // A job that does not commence in its window fails, for whatever reason, and leaves nothing. Once it has commenced the window is of no
 // account.
 func TestOSDCommencesInItsWindow(t *testing.T) {
-	const window = 4 * time.Second
+	const window = 3 * time.Second
 	c := newCluster(t, withMachines, degraded("storage"))
 	before := c.version()
 	r := c.aReceiver()
