@@ -17,6 +17,8 @@ const (
 	// ConditionMachineConfigPoolsPaused tells on an UpgradeJob, as the condition of a step, whether the job holds pools
 	// paused, and on an UpgradeConfig that jobs which are over have left pools paused.
 	ConditionMachineConfigPoolsPaused = "MachineConfigPoolsPaused"
+	// ConditionGivenBack tells on an UpgradeJob that has ended whether it has given back what it held. It is there only if that took long.
+	ConditionGivenBack = "GivenBack"
 	// ConditionStarted tells on an UpgradeJob whether it has started, and if not, why not.
 	ConditionStarted = "Started"
 	// ConditionSucceeded is True on an UpgradeJob that succeeded.
@@ -139,13 +141,19 @@ const (
 	ReasonUpgradeSuperseded = "UpgradeSuperseded"
 )
 
+// Reasons of GivenBack.
+const (
+	// ReasonGivingBack: something that the job held is not given back yet; it is tried further, and no other job starts until then.
+	ReasonGivingBack = "GivingBack"
+)
+
 // Reasons of MachineConfigPoolsPaused.
 const (
 	// ReasonDelaySet: pools are paused until their delay is over.
 	ReasonDelaySet = "DelaySet"
 	// ReasonNoManagedPools: there is no pool that the job pauses.
 	ReasonNoManagedPools = "NoManagedPools"
-	// ReasonReleased: no pool is paused by the job any more.
+	// ReasonReleased: no pool is paused by the job any more. Also of GivenBack: the job holds nothing any more.
 	ReasonReleased = "Released"
 	// ReasonLeftPaused: the job has failed, and pools that it paused stay paused. Also of an UpgradeConfig.
 	ReasonLeftPaused = "LeftPaused"

@@ -62,7 +62,7 @@ func TestMUOUpdateServiceIsAskedAboutOtherChannels(t *testing.T) {
 	multi := func(cv *configv1.ClusterVersion) {
 		cv.Status.Desired.Architecture = configv1.ClusterVersionArchitectureMulti
 	}
-	masters := []client.Object{node("a", "arm64"), node("b", "s390x", "node-role.kubernetes.io/master")}
+	masters := []client.Object{node("a", "s390x", "node-role.kubernetes.io/master"), node("b", "arm64")}
 	for _, tc := range []struct {
 		reason  string
 		graph   string

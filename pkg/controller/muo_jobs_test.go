@@ -131,6 +131,16 @@ func TestMUOChangeDuringTheUpgradeWaits(t *testing.T) {
 	w.expectFirst("while it runs", "UpgradeScheduled", metav1.ConditionFalse, muo.ReasonUpgradeInProgress, "UpgradeJob "+first.Name)
 	w.expectHistory("while it runs", "4.18.3 Pending", "4.18.2 Upgrading")
 	w.expectEvents("while it runs", "Normal UpgradeInProgress UpgradeJob "+first.Name)
+	change(w.world, first, func(j *v1beta1.UpgradeJob) {
+		j.Status.Steps = []v1beta1.StepStatus{{Condition: "UpgradeCommenced", StartTime: metav1.NewTime(startAfter)}}
+		setCondition(&j.Status.Conditions, v1beta1.StepDone("UpgradeCommenced", "Done."), 1, w.clock)
+	})
+	w.api.writes()
+	w.pass()
+	if writes := w.api.writes(); len(writes) != 1 {
+		t.Errorf("a step made the writes %v, want one", writes)
+	}
+	w.expectEvents("a step later")
 
 	w.play(first, v1beta1.PhaseFailed)
 	w.pass()

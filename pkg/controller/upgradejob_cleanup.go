@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	configv1 "github.com/openshift/api/config/v1"
@@ -91,12 +92,42 @@ func (r *UpgradeJobReconciler) finally(ctx context.Context, job *v1beta1.Upgrade
 	before := job.DeepCopy()
 	upgrade := &steps.Upgrade{Job: job, Now: r.Clock.Now(), Cluster: r.Cluster, Monitoring: r.Monitoring, Version: cv, ForceDrains: r.forceDrains}
 	if wait, err := steps.CleanUp(ctx, cleanup, upgrade); wait > 0 || err != nil {
-		return wait, err
+		return wait, errors.Join(err, r.tellUnfinished(ctx, before, job, upgrade))
+	}
+	if meta.FindStatusCondition(job.Status.Conditions, v1beta1.ConditionGivenBack) != nil {
+		c := v1beta1.StepHolds(v1beta1.ConditionGivenBack, true, v1beta1.ReasonReleased, "The job holds nothing any more.")
+		setCondition(&job.Status.Conditions, c, job.Generation, r.Clock)
 	}
 	if err := r.tellWhatIsHeld(ctx, before, job); err != nil { // before the next job may change it
 		return 0, err
 	}
 	return 0, r.unlock(ctx, job, upgrade.Version)
+}
+
+// cleanupPatience is how long a cleanup may take before it is told what it waits for.
+const cleanupPatience = 10 * time.Second
+
+// tellUnfinished records and publishes what a job that ended a while ago could not give back yet: the next job waits for its lock.
+func (r *UpgradeJobReconciler) tellUnfinished(ctx context.Context, before, job *v1beta1.UpgradeJob, upgrade *steps.Upgrade) error {
+	ended := job.Status.CompletionTime
+	if job.DeletionTimestamp != nil {
+		ended = job.DeletionTimestamp
+	}
+	if ended == nil || upgrade.Now.Sub(ended.Time) < cleanupPatience || len(upgrade.Unfinished) == 0 {
+		return nil
+	}
+	c := v1beta1.StepHolds(v1beta1.ConditionGivenBack, false, v1beta1.ReasonGivingBack, strings.Join(upgrade.Unfinished, "; "))
+	told := meta.FindStatusCondition(before.Status.Conditions, c.Type)
+	setCondition(&job.Status.Conditions, c, job.Generation, r.Clock)
+	wrote, err := writeStatus(ctx, r.Client, before, job, upgradeJobStatus)
+	if !wrote || client.IgnoreNotFound(err) != nil {
+		return client.IgnoreNotFound(err)
+	}
+	r.freshness.wrote(job)
+	if told == nil || told.Message != c.Message {
+		r.Events.Eventf(job, nil, corev1.EventTypeWarning, c.Reason, actionLifecycle, "%s", v1beta1.Truncate(c.Message, maxNote))
+	}
+	return nil
 }
 
 // tellWhatIsHeld records and publishes what the job keeps after its end: pools that stay paused.

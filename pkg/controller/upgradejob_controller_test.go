@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	configv1 "github.com/openshift/api/config/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -415,6 +416,42 @@ func TestCleanUpGoesOnAfterAnError(t *testing.T) {
 	w.live(r, job)
 	if cv := get(w, newClusterVersion()); cv.Annotations[v1beta1.UpgradeJobAnnotation] != "" || len(get(w, job).Finalizers) > 0 {
 		t.Error("the job still holds something")
+	}
+}
+
+// The next job waits for a lock that is not released: who looks for the reason finds it on the job that holds it.
+func TestCleanUpThatTakesLongIsTold(t *testing.T) {
+	job := newJob("weekly")
+	var verdict steps.Verdict
+	var err error
+	w := newWorld(t, newClusterVersion(), job).register(variant{name: v1beta1.DefaultUpgrader, steps: []steps.Step{onceWaiting()}, finally: []steps.Step{
+		step{"MachinesGivenBack", func(*steps.Upgrade) (steps.Verdict, error) { return verdict, err }},
+	}})
+	r := w.jobs()
+	verdict = steps.Wait(5*time.Second, "Busy", "Machines are on their way out.")
+	w.reconcile(r, job)
+	w.reconcile(r, job)
+	w.elapse(9 * time.Second)
+	w.reconcile(r, job)
+	if c := meta.FindStatusCondition(get(w, job).Status.Conditions, v1beta1.ConditionGivenBack); c != nil {
+		t.Errorf("it is told after 9s already: %+v", c)
+	}
+	w.elapse(time.Second)
+	for message, fail := range map[string]error{
+		"MachinesGivenBack: Machines are on their way out.": nil, "MachinesGivenBack: deletion is forbidden": errors.New("deletion is forbidden"),
+	} {
+		err = fail
+		w.reconcile(r, job)
+		expectCondition(t, get(w, job).Status.Conditions, v1beta1.ConditionGivenBack, metav1.ConditionFalse, v1beta1.ReasonGivingBack)
+		if c := meta.FindStatusCondition(get(w, job).Status.Conditions, v1beta1.ConditionGivenBack); c.Message != message {
+			t.Errorf("it says %q, want %q", c.Message, message)
+		}
+	}
+	verdict, err = steps.Done(""), nil
+	w.reconcile(r, job)
+	expectCondition(t, get(w, job).Status.Conditions, v1beta1.ConditionGivenBack, metav1.ConditionTrue, v1beta1.ReasonReleased)
+	if w.lock() != "" || get(w, job).Status.Phase != v1beta1.PhaseSucceeded {
+		t.Errorf("got the lock %q, phase %s", w.lock(), get(w, job).Status.Phase)
 	}
 }
 

@@ -5,12 +5,19 @@ package steps
 
 import (
 	"context"
-	"fmt"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
+	"github.com/appuio/managed-upgrade-operator/pkg/openshift"
+)
+
+const (
+	// forcedDrainsRetry is after how long it is tried again to create a NodeForceDrain.
+	forcedDrainsRetry   = 10 * time.Second
+	blockerForcedDrains = "DrainsNotForced"
 )
 
 // ForceDrains keeps the NodeForceDrain of a job.
@@ -36,8 +43,14 @@ func (s withForcedDrains) Run(ctx context.Context, u *Upgrade) (Verdict, error) 
 	if err != nil || verdict.kind != kindWait {
 		return verdict, err
 	}
-	if err := u.ForceDrains.Ensure(ctx, u.Job, spec); err != nil {
-		return Verdict{}, fmt.Errorf("have pods deleted that hold up drains: %w", err)
+	if err := u.ForceDrains.Ensure(ctx, u.Job, spec); apierrors.IsConflict(err) {
+		return Verdict{}, err
+	} else if err != nil { // the upgrade goes on all the same, and how far it is has to be seen
+		verdict = verdict.AgainAfter(forcedDrainsRetry)
+		verdict.blockers = append(verdict.blockers, v1beta1.Blocker{
+			Code: blockerForcedDrains, Object: "NodeForceDrain/" + u.Job.Name, Message: "Pods that hold up drains are not deleted: " + openshift.Describe(err),
+			ClearsWhen: "the NodeForceDrain of the job can be created",
+		})
 	}
 	return verdict, nil
 }

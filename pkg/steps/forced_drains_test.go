@@ -5,6 +5,7 @@ package steps_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -55,7 +56,7 @@ func TestWithForcedDrains(t *testing.T) {
 	}
 }
 
-func TestWithForcedDrainsHandsErrorsOn(t *testing.T) {
+func TestWithForcedDrainsTellsOfErrors(t *testing.T) {
 	broken := errors.New("on fire")
 	w := newStageWorld(t, newJob(commenced, forcing(time.Hour, nil)), openshifttest.ClusterVersion())
 	if result := w.pass(0, steps.WithForcedDrains(failing(t, "Step", broken))); !errors.Is(result.Err, broken) || len(w.drains.specs) > 0 {
@@ -63,10 +64,12 @@ func TestWithForcedDrainsHandsErrorsOn(t *testing.T) {
 	}
 	w.drains.err = broken
 	result := w.pass(0, steps.WithForcedDrains(answering(t, "Step", waiting)))
-	if !errors.Is(result.Err, broken) || result.Outcome != steps.Running {
-		t.Errorf("an error of the NodeForceDrain: got %+v", result)
+	if result.Err != nil || result.Outcome != steps.Running || result.After != 10*time.Second {
+		t.Errorf("an error of the NodeForceDrain: got %+v, want the verdict of the step, and another try", result)
 	}
-	w.expectConditionBegins("Step", "False(Error): Step: have pods deleted that hold up drains: on fire")
+	if blockers := w.job().Status.Blockers; len(blockers) == 0 || blockers[len(blockers)-1].Code != "DrainsNotForced" || !strings.Contains(blockers[len(blockers)-1].Message, "on fire") {
+		t.Errorf("it is not told: %+v", blockers)
+	}
 	w.drains.err = nil
 	if result := w.pass(time.Second, steps.WithForcedDrains(answering(t, "Step", waiting))); result.Err != nil || len(w.drains.specs) != 1 {
 		t.Errorf("the next pass does not make up for it: %+v", result)

@@ -91,7 +91,7 @@ func Run(ctx context.Context, list []Step, u *Upgrade) Result {
 }
 
 // CleanUp goes through all steps of a cleanup, whether they are done or not, and records nothing but what is held still: the outcome of
-// the job stands. It returns how long to wait, zero when everything is clean, and the errors of the steps that met any.
+// the job stands. It returns how long to wait, zero when everything is clean, and the errors of the steps that met any; Upgrade.Unfinished says the same in words.
 func CleanUp(ctx context.Context, list []Step, u *Upgrade) (time.Duration, error) {
 	r := &recorder{upgrade: u}
 	var wait time.Duration
@@ -100,9 +100,13 @@ func CleanUp(ctx context.Context, list []Step, u *Upgrade) (time.Duration, error
 		verdict, err := step.Run(ctx, u)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", step.Condition(), err))
+			u.Unfinished = append(u.Unfinished, step.Condition()+": "+openshift.Describe(err))
 		}
 		if err == nil && verdict.condition != nil {
 			r.record(verdict.condition(step.Condition()), v1beta1.NotificationStepCompleted)
+		}
+		if err == nil && verdict.kind != kindDone {
+			u.Unfinished = append(u.Unfinished, step.Condition()+": "+verdict.message)
 		}
 		if verdict.kind != kindDone && (wait == 0 || verdict.after < wait) {
 			wait = max(verdict.after, time.Second)

@@ -45,6 +45,8 @@ type Upgrade struct {
 	CommenceBy time.Time
 	// Announce tells of something in the job's life, and returns its sequence in status.notifications, 0 if no receiver wants it. May be nil.
 	Announce func(v1beta1.Notice) int64
+	// Unfinished is what a cleanup still waits for, or what it met, in words for people.
+	Unfinished []string
 	// Turned is told of each condition that turned, at the moment in which it is recorded. May be nil.
 	Turned func(Transition)
 	// Persist writes the job's status and fails with a conflict if the job is not the one that the pass began with

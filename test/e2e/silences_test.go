@@ -118,6 +118,9 @@ func TestSilencesAreALease(t *testing.T) {
 		}
 		return c.silenced(job, ofControlPlane, ofCriticals)
 	})
+	if err := recorder.Look(c.ctx); err != nil {
+		t.Fatal(err)
+	}
 	for _, s := range before {
 		if renewals := len(recorder.Of(s.ID)) - 1; renewals < 1 || renewals > 4 {
 			t.Errorf("silence %s was changed %d times in %s", s.ID, renewals, time.Since(s.StartsAt))
