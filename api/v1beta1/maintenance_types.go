@@ -209,6 +209,7 @@ type SilenceStatus struct {
 // +kubebuilder:validation:Enum=Started;Delayed;ScaleSkipped;Skipped;ControlPlaneStarted;ControlPlaneFinished;WorkersFinished;Completed;Failed
 type UpgradeStage string
 
+// The stages of an upgrade. docs/upgraders.md lists them too.
 const (
 	// StageStarted: the steps of the upgrade have begun.
 	StageStarted UpgradeStage = "Started"

@@ -7,7 +7,7 @@
 # starts, a core of its own. Two at a time keeps deadlines in tests honest on two cores; more
 # cores do not change that, so this is not the number of processors.
 TEST_PACKAGES_AT_ONCE ?= 2
-TEST_TIMEOUT ?= 35m
+TEST_TIMEOUT ?= 45m
 
 # The race detector needs cgo, which Go turns off by itself where there is no C compiler.
 RACE = $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
