@@ -28,8 +28,8 @@ type ForceDrains interface {
 	Remove(ctx context.Context, job *v1beta1.UpgradeJob) error
 }
 
-// WithForcedDrains has pods deleted that hold up the drain of a node, as config.nodeDrain and config.pdbForceDrainTimeout say, until the step is
-// done. It is a NodeForceDrain of the job's that says so.
+// WithForcedDrains has pods deleted that hold up the drain of a node, as config.nodeDrain and config.pdbForceDrainTimeout say, from when the step first
+// waits until the job ends. It is a NodeForceDrain of the job's that says so.
 func WithForcedDrains(step Step) Step { return withForcedDrains{step} }
 
 type withForcedDrains struct{ Step }

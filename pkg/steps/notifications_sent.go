@@ -17,7 +17,7 @@ const (
 	ConditionCompletedNotificationSent = "CompletedNotificationSent"
 )
 
-// StartedNotificationSent tells that the upgrade has started, and waits until the receivers of notifications have got that, but no longer than
+// StartedNotificationSent tells that the upgrade has started, if there is anything to upgrade, and waits until the receivers of notifications have got that, but no longer than
 // notificationTimeout: nobody's receiver is worth a missed window.
 func StartedNotificationSent() Step {
 	return notificationSent{ConditionStartedNotificationSent, v1beta1.StageStarted, "The upgrade to %s has started."}
@@ -38,7 +38,7 @@ func (s notificationSent) Condition() string { return s.condition }
 
 func (s notificationSent) Run(_ context.Context, u *Upgrade) (Verdict, error) {
 	target, ok := u.Target()
-	if !ok {
+	if !ok || (!u.Needed() && u.Job.Status.CommenceTime == nil) {
 		return Done(nothingToUpgrade(u)), nil
 	}
 	u.Tell(s.stage, fmt.Sprintf(s.message, target))

@@ -12,6 +12,16 @@ import (
 	"github.com/appuio/managed-upgrade-operator/pkg/steps"
 )
 
+// Nobody is told that an upgrade starts, or is completed, where there is nothing to upgrade.
+func TestNothingIsToldOfNoUpgrade(t *testing.T) {
+	w := newStageWorld(t, newJob(receiver("pager")), openshifttest.ClusterVersion(upgraded()))
+	step := steps.Finishing(v1beta1.StageControlPlaneFinished, "It is upgraded.", answering(t, "Step", isDone))
+	if result := w.pass(0, steps.StartedNotificationSent(), step, steps.CompletedNotificationSent()); result.Outcome != steps.Completed {
+		t.Errorf("got %+v", result)
+	}
+	w.expectTold()
+}
+
 func TestNotificationsSent(t *testing.T) {
 	const pager, chat = "NotificationPending NotificationReceiver/pager", "NotificationPending NotificationReceiver/chat"
 	for _, step := range []struct {
@@ -28,6 +38,9 @@ func TestNotificationsSent(t *testing.T) {
 		}
 		delivered := verdict{outcome: steps.Completed, reason: "Completed", says: "The receivers have been told."}
 		world := func(t *testing.T, job ...jobOption) *stageWorld {
+			if step.filter == "upgrade.completed" {
+				job = append(job, begun(steps.ConditionUpgradeCommenced, 0))
+			}
 			return newStageWorld(t, newJob(job...), openshifttest.ClusterVersion(step.version))
 		}
 		name := step.step.Condition()

@@ -78,7 +78,7 @@ func (s beginning) Run(ctx context.Context, u *Upgrade) (Verdict, error) {
 // Unwrap returns the step itself.
 func (s beginning) Unwrap() Step { return s.Step }
 
-// Finishing tells of a stage once the step is done for the first time.
+// Finishing tells of a stage once the step is done for the first time, in an upgrade that has commenced.
 func Finishing(stage v1beta1.UpgradeStage, message string, step Step) Step {
 	return finishing{step, stage, message}
 }
@@ -91,7 +91,7 @@ type finishing struct {
 
 func (s finishing) Run(ctx context.Context, u *Upgrade) (Verdict, error) {
 	verdict, err := s.Step.Run(ctx, u)
-	if err == nil && verdict.kind == kindDone && u.hasTarget() {
+	if err == nil && verdict.kind == kindDone && u.hasTarget() && u.Job.Status.CommenceTime != nil { // else there was nothing to upgrade
 		u.Tell(s.stage, s.message)
 	}
 	return verdict, err

@@ -79,7 +79,7 @@ func TestFinishing(t *testing.T) {
 		{"nobody is told of the stages of machines", []jobOption{outcomesOnly}, nil},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
-			w := newStageWorld(t, newJob(append(tc.job, receiver("pager"))...), openshifttest.ClusterVersion(upgraded()))
+			w := newStageWorld(t, newJob(append(tc.job, receiver("pager"), begun(steps.ConditionUpgradeCommenced, 0))...), openshifttest.ClusterVersion(upgraded()))
 			step := steps.Finishing(v1beta1.StageWorkersFinished, "It is over.", answering(t, "Step", waiting, isDone, isDone))
 			for i, want := range [][]string{nil, tc.want, tc.want} {
 				if result := w.pass(time.Minute+time.Duration(i), step); (result.Outcome == steps.Completed) != (i > 0) {
@@ -116,7 +116,7 @@ func TestBeginningHandsErrorsOn(t *testing.T) {
 
 // What was told of is recorded with the notice by which it was, once, also where it is told again.
 func TestStagesAreRecorded(t *testing.T) {
-	w := newStageWorld(t, newJob(receiver("pager", "upgrade.workersfinished")), openshifttest.ClusterVersion(upgraded()))
+	w := newStageWorld(t, newJob(receiver("pager", "upgrade.workersfinished"), begun(steps.ConditionUpgradeCommenced, 0)), openshifttest.ClusterVersion(upgraded()))
 	workers := steps.Finishing(v1beta1.StageWorkersFinished, "It is over.", answering(t, "Workers", isDone, isDone))
 	plane := steps.Finishing(v1beta1.StageControlPlaneFinished, "It is over.", answering(t, "Plane", isDone, isDone))
 	w.pass(0, plane, workers)

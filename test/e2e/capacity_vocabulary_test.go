@@ -33,11 +33,6 @@ const (
 // withMachines gives the cluster the Machine API, with one MachineSet of all workers.
 func withMachines(s *sim.Scenario) { s.MachineAPI = &sim.MachineAPI{} }
 
-// machineFault has something wrong with the Machines of MachineSets.
-func machineFault(fault sim.MachineSetFault) func(*sim.Scenario) {
-	return func(s *sim.Scenario) { s.MachineAPI.Faults = append(s.MachineAPI.Faults, fault) }
-}
-
 // reserving has a job add machines, which may take so long to be ready, also in these pools.
 func reserving(timeOut time.Duration, pools ...string) func(*v1beta1.UpgradeJob) {
 	return configured(func(config *v1beta1.UpgradeJobConfig) {

@@ -57,7 +57,7 @@ func TestOSDForcesDrainsAtTheirTime(t *testing.T) {
 	if kills := c.deletionsOf(stuck); len(kills) != 1 {
 		t.Errorf("pod stuck was deleted %d times, want once", len(kills))
 	} else {
-		c.notLaterThan("the kill of pod stuck", kills[0].RequestReceivedTimestamp.Time, observed.Add(ending), time.Second+promptness)
+		c.notLaterThan("the kill of pod stuck", kills[0].RequestReceivedTimestamp.Time, c.terminatingSince(stuck).Add(ending), time.Second+promptness) // whole seconds
 	}
 	c.until(observed.Add(protected + 2*time.Second))
 	c.leftThere(keeps)
@@ -69,6 +69,18 @@ func TestOSDForcesDrainsAtTheirTime(t *testing.T) {
 	c.nothingLeft(job)
 	c.upgradedOnce(job)
 	c.everyNodeRuns(offered)
+}
+
+// terminatingSince is when a pod was asked to end.
+func (c *cluster) terminatingSince(pod *corev1.Pod) time.Time {
+	c.t.Helper()
+	for _, r := range past.podsSince(c.began) {
+		if r.object.UID == pod.UID && r.object.DeletionTimestamp != nil {
+			return r.seen
+		}
+	}
+	c.t.Fatalf("pod %s was never asked to end", pod.Name)
+	return time.Time{}
 }
 
 // namespaceCalled creates a namespace whose name begins like that, until the test ends.

@@ -194,7 +194,7 @@ func TestUpgradeGoesOnWithoutAlertmanager(t *testing.T) {
 	c.change(mended)
 	c.wait(job, done(workersUpgraded))
 	back()
-	c.wait(job, succeeded())
+	c.wait(job, succeeded(), withoutFinalizers())
 	c.nothingLeft(job)
 	c.upgradedOnce(job)
 }
