@@ -201,7 +201,7 @@ func TestSamplesApply(t *testing.T) {
 			t.Errorf("kubectl warns of %s: %s", sample, out)
 		}
 		for kind, condition := range map[string]string{
-			"upgradeconfigs": v1beta1.ConditionReady, "upgradesuspensionwindows": v1beta1.ConditionReady,
+			"upgradeconfigs.managedupgrade.appuio.io": v1beta1.ConditionReady, "upgradesuspensionwindows": v1beta1.ConditionReady,
 			"clusterversions.managedupgrade.appuio.io": v1beta1.ConditionReady, "upgradejobs": v1beta1.ConditionSkipped,
 			"upgradejobhooks": v1beta1.ConditionReady, "nodeforcedrains": v1beta1.ConditionReady,
 		} {
@@ -222,7 +222,7 @@ func TestShippedSamplesApply(t *testing.T) {
 		t.Errorf("kubectl warns of %s: %s", folder, out)
 	}
 	for _, kind := range []string{
-		"upgradeconfigs", "upgradesuspensionwindows", "upgradejobhooks", "clusterversions.managedupgrade.appuio.io", "nodeforcedrains", "upgraders",
+		"upgradeconfigs.managedupgrade.appuio.io", "upgradesuspensionwindows", "upgradejobhooks", "clusterversions.managedupgrade.appuio.io", "nodeforcedrains", "upgraders",
 	} {
 		c.kubectl("wait", kind, "--all", "--for=condition="+v1beta1.ConditionReady, "--timeout=20s")
 	}

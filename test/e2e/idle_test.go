@@ -15,7 +15,8 @@ import (
 )
 
 // An operator that has nothing to do asks for nothing and writes nothing. It runs as it is shipped, with the election
-// of a leader, next to a config that is suspended, one whose time has not come, a NodeForceDrain, and a job that is done.
+// of a leader, next to a config that is suspended, one whose time has not come, an object of the Managed Upgrade Operator whose has not, a
+// NodeForceDrain, an Upgrader, and a job that is done.
 func TestIdleOperatorMakesNoRequests(t *testing.T) {
 	const quiet, idle = 3 * time.Second, time.Minute
 	c := newClusterFor(t, idle+patience)
@@ -28,7 +29,13 @@ func TestIdleOperatorMakesNoRequests(t *testing.T) {
 	create(c, aClusterVersion(onChannel("fast-4.18")))
 	create(c, aFreeze())
 	create(c, aForceDrain(time.Minute))
+	upgrader := create(c, anUpgrader("quietly", quietly...))
 	c.wait(create(c, aJob()), succeeded(), withoutFinalizers())
+	c.change(offering("4.18.3"))
+	c.offers("4.18.3")
+	managed := create(c, aManaged(wanting("4.18.3", theChannel), upgradingAt(soon(24*time.Hour))))
+	c.wait(c.managedJob(managed), notStarted(v1beta1.ReasonWaitingForStart))
+	c.waitUpgrader(upgrader, metav1.ConditionTrue, v1beta1.ReasonValid)
 	c.waitConfig(suspended, v1beta1.ConditionScheduling, metav1.ConditionFalse, v1beta1.ReasonSuspended)
 	c.waitConfig(notDue, v1beta1.ConditionScheduling, metav1.ConditionTrue, v1beta1.ReasonScheduled)
 

@@ -15,19 +15,19 @@ import (
 	"github.com/appuio/managed-upgrade-operator/test/openshift/sim"
 )
 
-// forcingDrains has a job delete pods that hold up a drain: those that a budget protects, others, and those that do not end, after so long
-// each. Namespaces that match a pattern are left alone.
-func forcingDrains(protected, others, ending time.Duration, ignored ...string) func(*v1beta1.UpgradeJob) {
+// forcingDrains has a job delete pods that hold up a drain, after so long: those that a budget protects, and others; it expects drains to take
+// so long. Namespaces that match a pattern are left alone.
+func forcingDrains(protected, others, expected time.Duration, ignored ...string) func(*v1beta1.UpgradeJob) {
 	return configured(func(config *v1beta1.UpgradeJobConfig) {
 		config.PDBForceDrainTimeout = duration(protected)
-		config.NodeDrain = &v1beta1.NodeDrain{TimeOut: duration(others), ExpectedNodeDrainTime: duration(ending), IgnoredNamespacePatterns: ignored}
+		config.NodeDrain = &v1beta1.NodeDrain{TimeOut: duration(others), ExpectedNodeDrainTime: duration(expected), IgnoredNamespacePatterns: ignored}
 	})
 }
 
 // Each kind of pod that holds up a drain is deleted at its time, and those in a namespace that is to be ignored never. The masters are left
 // to OpenShift.
 func TestOSDForcesDrainsAtTheirTime(t *testing.T) {
-	const protected, others, ending = 7 * time.Second, 4 * time.Second, 2 * time.Second
+	const protected, others, expected = 7 * time.Second, 4 * time.Second, 2 * time.Second
 	c := newCluster(t, withFewNodes)
 	shop, kept := c.namespace(nil), c.namespaceCalled("kept-")
 	web := c.runs(shop, "web", "worker-0")
@@ -40,7 +40,7 @@ func TestOSDForcesDrainsAtTheirTime(t *testing.T) {
 	budget := c.protect(keeps)
 	c.allowForceDrains()
 	c.startOperator()
-	job := create(c, aJob(upgradedBy("OSD"), silencing(), attentive(allowing), forcingDrains(protected, others, ending, "^kept-")))
+	job := create(c, aJob(upgradedBy("OSD"), silencing(), attentive(allowing), forcingDrains(protected, others, expected, "^kept-")))
 	c.wait(job, done(commenced))
 	drain := &v1beta1.NodeForceDrain{ObjectMeta: metav1.ObjectMeta{Namespace: environment.Namespace, Name: job.Name}}
 	c.waitForceDrain(drain, metav1.ConditionTrue, v1beta1.ReasonValid)
@@ -57,8 +57,12 @@ func TestOSDForcesDrainsAtTheirTime(t *testing.T) {
 	if kills := c.deletionsOf(stuck); len(kills) != 1 {
 		t.Errorf("pod stuck was deleted %d times, want once", len(kills))
 	} else {
-		c.notLaterThan("the kill of pod stuck", kills[0].RequestReceivedTimestamp.Time, c.terminatingSince(stuck).Add(ending), time.Second+promptness) // whole seconds
+		kill, due := kills[0].RequestReceivedTimestamp.Time, c.terminatingSince(stuck).Add(others)
+		if c.notLaterThan("the kill of pod stuck", kill, due, time.Second+promptness); kill.Before(due.Add(-inFlight)) { // whole seconds
+			t.Errorf("pod stuck was killed %s before its time", due.Sub(kill))
+		}
 	}
+	c.toldToEndWithin(stuck, corev1.DefaultTerminationGracePeriodSeconds, 1)
 	c.until(observed.Add(protected + 2*time.Second))
 	c.leftThere(keeps)
 	c.remove(budget)
