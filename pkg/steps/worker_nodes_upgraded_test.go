@@ -6,6 +6,7 @@ package steps_test
 import (
 	"errors"
 	"testing"
+	"time"
 
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -117,4 +118,33 @@ func TestWorkerNodesUpgradedHandsErrorsOn(t *testing.T) {
 		}
 		w.expectPools("worker paused by ns/before")
 	})
+}
+
+// An extra machine that is drained makes its pool one that updates. The steps behind this one wait for that machine, and have to be reached.
+func TestMachinesThatWereUpgradedStaySo(t *testing.T) {
+	away := func(updated int32) []func(*mcfgv1.MachineConfigPool) {
+		return []func(*mcfgv1.MachineConfigPool){openshifttest.PoolAt(target), openshifttest.PoolTowards(target, updated)}
+	}
+	for _, step := range []steps.Step{steps.WorkerNodesUpgraded(), steps.MachineConfigPoolsUpgraded()} {
+		before := done(step.Condition(), 0)
+		for _, tc := range []struct {
+			reason string
+			job    []jobOption
+			pool   *mcfgv1.MachineConfigPool
+			want   steps.Outcome
+		}{
+			{"a machine is away that was upgraded", []jobOption{before}, openshifttest.Pool("worker", away(3)...), steps.Completed},
+			{"they have not all been upgraded yet", nil, openshifttest.Pool("worker", away(3)...), steps.Running},
+			{"they were, before the job was resumed", []jobOption{before, resumed(time.Second)}, openshifttest.Pool("worker", away(3)...), steps.Running},
+			{"one of them is not upgraded any more", []jobOption{before}, openshifttest.Pool("worker", away(2)...), steps.Running},
+		} {
+			t.Run(step.Condition()+": "+tc.reason, func(t *testing.T) {
+				w := newWorld(t, newJob(tc.job...), openshifttest.ClusterVersion(upgraded()), tc.pool,
+					openshifttest.MachineConfig("worker", target))
+				if result := w.pass(step); result.Outcome != tc.want || result.Err != nil {
+					t.Errorf("got %+v, want outcome %d", result, tc.want)
+				}
+			})
+		}
+	}
 }
