@@ -8,6 +8,7 @@
 GO_TOOL := go tool -modfile=$(CURDIR)/boilerplate/tools/go.mod
 
 CONTROLLER_GEN := $(GO_TOOL) controller-gen
+CRD_REF_DOCS := $(GO_TOOL) crd-ref-docs
 GOLANGCI_LINT := $(GO_TOOL) golangci-lint
 
 # Folders of all Go modules of this repository, the root ("./") first.
