@@ -87,6 +87,9 @@ func (r *UpgradeJobReconciler) pass(ctx context.Context, job *v1beta1.UpgradeJob
 	if job.Status.Phase.Finished() && !lifecycle.ResumeRequested(job) {
 		return r.begin(job).end(ctx)
 	}
+	if p := r.begin(job); lifecycle.Adopt(p.job) {
+		return p.record(ctx)
+	}
 	if err := r.ensureFinalizer(ctx, job); err != nil {
 		return 0, err
 	}

@@ -243,6 +243,23 @@ func Finish(job *v1beta1.UpgradeJob, outcome metav1.Condition, now time.Time) {
 	setCondition(job, outcome, now)
 }
 
+// Adopt recognizes a job that ended before this operator came to the cluster, by the conditions that the APPUiO upgrade controller left on it, and
+// says whether it did. Such a job stays as it is but for its phase: it has no completion time, and so no hook runs for its outcome.
+func Adopt(job *v1beta1.UpgradeJob) bool {
+	if job.Status.Phase != "" {
+		return false
+	}
+	switch {
+	case meta.IsStatusConditionTrue(job.Status.Conditions, v1beta1.ConditionSucceeded):
+		job.Status.Phase = v1beta1.PhaseSucceeded
+	case meta.IsStatusConditionTrue(job.Status.Conditions, v1beta1.ConditionFailed):
+		job.Status.Phase = v1beta1.PhaseFailed
+	default:
+		return false
+	}
+	return true
+}
+
 // ResumeRequested tells whether a finished job is to be reopened.
 func ResumeRequested(job *v1beta1.UpgradeJob) bool {
 	return (job.Status.Phase == v1beta1.PhaseFailed || job.Status.Phase == v1beta1.PhaseSkipped) &&
