@@ -18,6 +18,7 @@ vet: ## Run go vet
 	@set -e; for module in $(CODE_MODULES); do echo "go vet in $$module"; (cd $$module && go vet ./...); done
 
 .PHONY: lint
-lint: ## Run golangci-lint and check licence headers
+lint: ## Run golangci-lint, check licence headers and the links in pages
 	boilerplate/scripts/check-licence-headers
+	boilerplate/scripts/check-links
 	@set -e; for module in $(CODE_MODULES); do echo "golangci-lint in $$module"; (cd $$module && $(GOLANGCI_LINT) run --config $(LINT_CONFIG)); done
