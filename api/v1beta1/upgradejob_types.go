@@ -160,6 +160,10 @@ type UpgradeJobStatus struct {
 	// +optional
 	MaintenanceWindows []MaintenanceWindowStatus `json:"maintenanceWindows,omitempty"`
 
+	// extraMachines counts the machines that the job has added for the time of the upgrade. Absent while there are none. Upgraders OSD and ARO add them.
+	// +optional
+	ExtraMachines *ExtraMachinesStatus `json:"extraMachines,omitempty"`
+
 	// stages of the upgrade that were told of. Upgraders OSD and ARO tell of them.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
@@ -193,11 +197,26 @@ type StepStatus struct {
 	Attempts int32 `json:"attempts,omitempty"`
 }
 
+// ExtraMachinesStatus counts machines that were added for the time of an upgrade.
+type ExtraMachinesStatus struct {
+	// wanted is how many machines there shall be. 0 while they are being removed.
+	// +required
+	Wanted int32 `json:"wanted"`
+
+	// ready is how many of them are ready; while they are being removed, how many are left.
+	// +required
+	Ready int32 `json:"ready"`
+}
+
 // Blocker is one thing that holds an upgrade up.
 type Blocker struct {
 	// code is a stable word for the kind of blocker, e.g. ClusterOperatorDegraded.
 	// +required
 	Code string `json:"code"`
+
+	// check is the health check that found it, e.g. CriticalAlerts. Empty if none did.
+	// +optional
+	Check string `json:"check,omitempty"`
 
 	// object is what holds the upgrade up, as Kind/name.
 	// +optional

@@ -234,7 +234,7 @@ func blockersOf(findings []healthcheck.Finding) []v1beta1.Blocker {
 	blockers := make([]v1beta1.Blocker, 0, len(findings))
 	for _, f := range findings {
 		blockers = append(blockers, v1beta1.Blocker{
-			Code: f.Reason, Object: f.Object, Message: f.Message, ClearsWhen: f.ClearsWhen,
+			Code: f.Reason, Check: f.Check, Object: f.Object, Message: f.Message, ClearsWhen: f.ClearsWhen,
 		})
 	}
 	return blockers

@@ -156,6 +156,11 @@ func TestClusterHealthySummarizes(t *testing.T) {
 	if got := len(w.job().Status.Blockers); got != 8 {
 		t.Errorf("got %d blockers, want all", got)
 	}
+	for _, b := range w.job().Status.Blockers {
+		if b.Check != "Nodes" {
+			t.Errorf("a blocker names check %q, want that which found it", b.Check)
+		}
+	}
 }
 
 // What cannot be watched is looked at again, within the time that is left.

@@ -31,6 +31,7 @@ func (computeCapacityGivenBack) Run(ctx context.Context, u *Upgrade) (Verdict, e
 	if apierrors.IsForbidden(err) && left.none() && u.Now.Sub(ended(u)) >= capacityTimeOut(u.Job) {
 		// Without the permission to look for them none can have been made, unless it was taken away since. The job would be kept for ever.
 		log.FromContext(ctx).Error(err, "Extra machines may be left: the operator may not look for them")
+		countExtraMachines(u.Job, 0, 0)
 		return Done(""), nil
 	}
 	if err != nil {
@@ -38,8 +39,10 @@ func (computeCapacityGivenBack) Run(ctx context.Context, u *Upgrade) (Verdict, e
 	}
 	waiting := slices.ContainsFunc(left.machines, func(m machinev1beta1.Machine) bool { return m.DeletionTimestamp.IsZero() })
 	if len(left.sets) > 0 || waiting {
+		countExtraMachines(u.Job, 0, left.count())
 		return Wait(removalInterval, v1beta1.ReasonCapacityRemoving, "Extra machines are not being deleted yet."), nil
 	}
+	countExtraMachines(u.Job, 0, 0) // those that are left go by themselves
 	return Done(""), nil
 }
 

@@ -68,12 +68,14 @@ func removeLate(ctx context.Context, u *Upgrade) ([]v1beta1.Blocker, error) {
 			leaving("Machine/" + machines[i].Namespace + "/" + machines[i].Name)
 		}
 	}
+	ready := 0
 	for i := range sets {
 		machine, err := u.Cluster.ExtraMachine(ctx, &sets[i], machines)
 		if err != nil {
 			return nil, err
 		}
 		if machine.Ready {
+			ready++
 			continue
 		}
 		if err := u.Lock(ctx); err != nil {
@@ -84,5 +86,6 @@ func removeLate(ctx context.Context, u *Upgrade) ([]v1beta1.Blocker, error) {
 		}
 		leaving(machineSetObject(sets[i].Name))
 	}
+	countExtraMachines(u.Job, ready, ready)
 	return left, nil
 }

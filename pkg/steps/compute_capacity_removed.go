@@ -52,6 +52,7 @@ func (s computeCapacityRemoved) Run(ctx context.Context, u *Upgrade) (Verdict, e
 	if err != nil {
 		return Verdict{}, err
 	}
+	countExtraMachines(u.Job, 0, left.count())
 	if left.none() {
 		return Done("No extra machine is left."), nil
 	}
@@ -65,7 +66,7 @@ func (s computeCapacityRemoved) Run(ctx context.Context, u *Upgrade) (Verdict, e
 		object := machineSetObject(left.sets[i].Name)
 		r.block(blockerMachineDeleting, object, "it is being deleted", "it is gone")
 	}
-	message := fmt.Sprintf("Extra machines are being removed: %d are left.", max(len(left.machines), len(left.sets)))
+	message := fmt.Sprintf("Extra machines are being removed: %d are left.", left.count())
 	return Wait(r.wake, v1beta1.ReasonCapacityRemoving, strings.Join(append([]string{message}, r.notes...), " "), r.blockers...), nil
 }
 
@@ -73,6 +74,7 @@ func (s computeCapacityRemoved) Run(ctx context.Context, u *Upgrade) (Verdict, e
 func (computeCapacityRemoved) forbidden(u *Upgrade, err error) Verdict {
 	left := u.StepStarted(ConditionComputeCapacityRemoved).Add(capacityTimeOut(u.Job)).Sub(u.Now)
 	if left <= 0 {
+		countExtraMachines(u.Job, 0, 0)
 		return Done(fmt.Sprintf("Extra machines may be left, if any were made: %s.", err))
 	}
 	return Wait(soonest(capacityInterval, left), v1beta1.ReasonCapacityRemoving, "Extra machines cannot be removed.", v1beta1.Blocker{
@@ -87,7 +89,9 @@ type extraMachines struct {
 	machines []machinev1beta1.Machine
 }
 
-func (e extraMachines) none() bool { return len(e.sets)+len(e.machines) == 0 }
+func (e extraMachines) none() bool { return e.count() == 0 }
+
+func (e extraMachines) count() int { return max(len(e.machines), len(e.sets)) }
 
 // removeExtraMachines deletes the machines that were made for the job, and returns those that were left before.
 func removeExtraMachines(ctx context.Context, u *Upgrade) (extraMachines, error) {

@@ -65,6 +65,9 @@ func (computeCapacityReserved) Run(ctx context.Context, u *Upgrade) (Verdict, er
 	if err := r.reserve(ctx); err != nil {
 		return Verdict{}, err
 	}
+	if r.known {
+		countExtraMachines(u.Job, r.wanted, len(r.ready))
+	}
 	return r.verdict(), nil
 }
 
@@ -72,6 +75,14 @@ func (computeCapacityReserved) Run(ctx context.Context, u *Upgrade) (Verdict, er
 func reservesCapacity(job *v1beta1.UpgradeJob) bool {
 	capacity := job.Spec.Config.CapacityReservation
 	return capacity != nil && capacity.Enabled
+}
+
+// countExtraMachines records how many machines were added for the job; nothing if none are, or are left.
+func countExtraMachines(job *v1beta1.UpgradeJob, wanted, ready int) {
+	job.Status.ExtraMachines = nil
+	if wanted > 0 || ready > 0 {
+		job.Status.ExtraMachines = &v1beta1.ExtraMachinesStatus{Wanted: int32(wanted), Ready: int32(ready)} //nolint:gosec // there are not that many
+	}
 }
 
 // capacityTimeOut is how long an extra machine may take to become ready.
@@ -88,6 +99,8 @@ type reservation struct {
 	pools openshift.MachinePools
 	now   time.Time
 
+	known    bool     // whether the MachineSets of the cluster are
+	wanted   int      // MachineSets that there shall be for the job
 	ready    []string // names of MachineSets
 	late     []string // what did not come in time, and why
 	blockers []v1beta1.Blocker
@@ -107,9 +120,11 @@ func (r *reservation) reserve(ctx context.Context) error {
 		}
 	}
 	var errs []error
+	r.known, r.wanted = true, len(own)
 	for i := range all { // all of them, whatever becomes of one
 		name := extraMachineSetName(r.Job, all[i].Name)
 		if r.pools.Select(&all[i]) && own[name] == nil {
+			r.wanted++
 			errs = append(errs, r.create(ctx, &all[i], name))
 		}
 	}
