@@ -92,7 +92,7 @@ func runOperator(ctx context.Context, o options, version string, stderr io.Write
 	ctrl.SetLogger(logger)
 	klog.SetLogger(logger.WithName("client-go"))
 
-	o.operator.Clock = clock.RealClock{}
+	o.operator.Clock, o.operator.Version = clock.RealClock{}, version
 
 	restConfig, err := config.GetConfig()
 	if err != nil {

@@ -26,7 +26,8 @@ import (
 // allFlags are those that the program promises.
 var allFlags = []string{
 	"alertmanager-url", "health-probe-bind-address", "kubeconfig", "leader-elect", "leader-election-lease-duration",
-	"leader-election-renew-deadline", "leader-election-retry-period", "log-format", "log-level", "monitoring-ca-file",
+	"leader-election-renew-deadline", "leader-election-retry-period", "log-format", "log-level",
+	"metrics-bind-address", "metrics-cert-dir", "metrics-secure", "monitoring-ca-file",
 	"monitoring-token-file", "namespace",
 	"operator-namespace", "prometheus-url", "version",
 }
@@ -41,6 +42,7 @@ func TestParseFlags(t *testing.T) {
 				AlertmanagerURL: "https://alertmanager-main.openshift-monitoring.svc:9094",
 				TokenFile:       ifExists(monitoring.DefaultTokenFile), CAFile: ifExists(monitoring.DefaultCAFile),
 			},
+			Metrics: operator.MetricsOptions{BindAddress: ":8443", Secure: true, CertDir: ifExists("/var/run/secrets/serving-cert")},
 		},
 		logFormat: "json", logLevel: "info",
 	}
@@ -68,6 +70,11 @@ func TestParseFlags(t *testing.T) {
 		{"one replica, no probes", []string{"--leader-elect=false", "--health-probe-bind-address=0"}, with(func(o *options) {
 			o.operator.LeaderElection, o.operator.HealthProbeAddress = false, "0"
 		}), ""},
+		{"metrics for anybody on the machine", []string{"--metrics-bind-address=127.0.0.1:8080", "--metrics-secure=false"}, with(func(o *options) {
+			o.operator.Metrics.BindAddress, o.operator.Metrics.Secure = "127.0.0.1:8080", false
+		}), ""},
+		{"metrics with a certificate of one's own", []string{"--metrics-cert-dir=/certificate"}, with(func(o *options) { o.operator.Metrics.CertDir = "/certificate" }), ""},
+		{"no metrics", []string{"--metrics-bind-address=0"}, with(func(o *options) { o.operator.Metrics.BindAddress = "0" }), ""},
 		{"logs for people", []string{"-log-format", "console", "-log-level", "debug"}, with(func(o *options) {
 			o.logFormat, o.logLevel = "console", "debug"
 		}), ""},
@@ -137,7 +144,7 @@ func TestHelpNamesEveryFlag(t *testing.T) {
 		if diff := cmp.Diff(allFlags, named); diff != "" {
 			t.Errorf("flags in the help (-want +got):\n%s", diff)
 		}
-		for _, value := range []string{"2m17s", "1m47s", "26s", ":8081", `"json"`, `"info"`} {
+		for _, value := range []string{"2m17s", "1m47s", "26s", ":8081", ":8443", `"json"`, `"info"`} {
 			if !strings.Contains(help, value) {
 				t.Errorf("the default %s is not in the help", value)
 			}
@@ -166,6 +173,7 @@ func TestRun(t *testing.T) {
 		{"a wrong URL", []string{"--prometheus-url=prometheus:9090", "--kubeconfig=" + kubeconfig}, "", "reach Prometheus: the URL does not begin with http:// or https://"},
 		{"a password in the URL", []string{"--alertmanager-url=https://a:b@c", "--kubeconfig=" + kubeconfig}, "", "reach Alertmanager: the URL contains a user or a password"},
 		{"no CA", []string{"--monitoring-ca-file=" + kubeconfig + ".crt", "--kubeconfig=" + kubeconfig}, "", kubeconfig + ".crt"},
+		{"no certificate", []string{"--metrics-cert-dir=" + kubeconfig + ".gone", "--kubeconfig=" + kubeconfig}, "", "read the certificate of the metrics: open " + kubeconfig + ".gone/tls.crt"},
 		{"no kubeconfig", []string{"--kubeconfig=" + kubeconfig + ".gone"}, "", "find the cluster: "},
 		{"no API server", []string{"--kubeconfig=" + kubeconfig}, "", "127.0.0.1:1"},
 	} {

@@ -21,6 +21,9 @@ import (
 // ownNamespaceFile holds the namespace of a pod that runs with a service account.
 const ownNamespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
+// servingCertDir is where the pod has the certificate that OpenShift gives the operator's Service.
+const servingCertDir = "/var/run/secrets/serving-cert"
+
 type options struct {
 	operator            operator.Options
 	logFormat, logLevel string
@@ -40,6 +43,12 @@ func parseFlags(args []string, stdout io.Writer) (options, error) {
 		"`namespace` of the operator itself: of the leader's Lease and of the ClusterVersion to sync; by default $POD_NAMESPACE, or the namespace of the pod's service account")
 	fs.StringVar(&o.operator.HealthProbeAddress, "health-probe-bind-address", ":8081",
 		"`address` of the probes /healthz and /readyz; \"0\" for none")
+	fs.StringVar(&o.operator.Metrics.BindAddress, "metrics-bind-address", ":8443",
+		"`address` of the metrics /metrics; \"0\" for none")
+	fs.BoolVar(&o.operator.Metrics.Secure, "metrics-secure", true,
+		"serve the metrics by HTTPS, to whom the API server knows and lets get /metrics; without it by HTTP, to anybody")
+	fs.StringVar(&o.operator.Metrics.CertDir, "metrics-cert-dir", ifExists(servingCertDir),
+		"`folder` with the certificate of the metrics, tls.crt, and its key, tls.key, read anew when they change; empty for a self-signed one, which is the default where there is no "+servingCertDir)
 	fs.BoolVar(&o.operator.LeaderElection, "leader-elect", true,
 		"let one of several replicas work; without it there must be one replica only")
 	fs.DurationVar(&o.operator.LeaseDuration, "leader-election-lease-duration", operator.LeaseDuration,

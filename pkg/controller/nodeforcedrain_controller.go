@@ -38,9 +38,6 @@ type NodeForceDrainReconciler struct {
 	// Namespace in which a NodeForceDrain must stand to have an effect. It reaches the pods of all namespaces, so that who
 	// may write one elsewhere must not.
 	Namespace string
-	// Deleted is told of each deletion, to count it: the name of the NodeForceDrain, the node, the namespace of the pod, and
-	// whether it was by force. May be nil.
-	Deleted func(nodeForceDrain, node, namespace string, forced bool)
 
 	retry      *retrier
 	freshness  *freshness

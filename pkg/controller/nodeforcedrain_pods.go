@@ -283,8 +283,5 @@ func (p *drainPass) delete(ctx context.Context, d *forcedrain.Deletion) error {
 		"drain", d.Drain.ID, "draining", drained.String(), "forced", d.Forced)
 	note := fmt.Sprintf("%s pod %s/%s of node %s, which has been draining for %s.", how, d.Namespace, d.Name, d.Drain.Node, drained)
 	p.Events.Eventf(p.nfd, pod, corev1.EventTypeWarning, reason, actionForceDrain, "%s", v1beta1.Truncate(note, maxNote))
-	if p.Deleted != nil {
-		p.Deleted(p.nfd.Name, d.Drain.Node, d.Namespace, d.Forced)
-	}
 	return nil
 }

@@ -43,8 +43,6 @@ type drainWorld struct {
 	nfd   *v1beta1.NodeForceDrain
 	// watched are the nodes in the cache.
 	watched map[string]*metav1.PartialObjectMetadata
-	// told is what the hook for metrics was told.
-	told []string
 }
 
 // newDrainWorld returns a world with the NodeForceDrain, at startAfter.
@@ -71,9 +69,6 @@ func (w *drainWorld) restart() {
 	store := interceptor.NewClient(w.client.(client.WithWatch), interceptor.Funcs{})
 	w.r = setUp(w.world, &NodeForceDrainReconciler{
 		Client: w.client, Live: store, Clock: w.clock, Events: w.recorder, Namespace: namespace,
-		Deleted: func(nodeForceDrain, node, ns string, forced bool) {
-			w.told = append(w.told, fmt.Sprintf("%s %s %s %t", nodeForceDrain, node, ns, forced))
-		},
 	})
 	for _, node := range w.watched {
 		w.r.nodeEvents().Create(w.t.Context(), event.CreateEvent{Object: node, IsInInitialList: true}, w.queue)

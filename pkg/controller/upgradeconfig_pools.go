@@ -80,17 +80,7 @@ func (r *UpgradeConfigReconciler) leftPaused(ctx context.Context, key client.Obj
 	if err != nil {
 		return false, fmt.Errorf("get UpgradeJob %s, in whose name a pool is paused: %w", key.Name, err)
 	}
-	return leftPools(job), nil
-}
-
-// leftPools tells whether the job is over, and whatever is paused in its name stays so.
-func leftPools(job *v1beta1.UpgradeJob) bool {
-	if !job.Status.Phase.Finished() {
-		return false
-	}
-	c := meta.FindStatusCondition(job.Status.Conditions, v1beta1.ConditionMachineConfigPoolsPaused)
-	kept := c != nil && (c.Reason == v1beta1.ReasonLeftPaused || c.Reason == v1beta1.ReasonPausedOnFailure)
-	return kept || len(job.Finalizers) == 0
+	return pools.LeftBy(job), nil
 }
 
 // tellPools publishes that pools have been left paused, and that none is any more.
@@ -131,6 +121,6 @@ var poolSettingsChanged = predicate.Funcs{
 var poolsLeft = predicate.Funcs{
 	CreateFunc: func(event.CreateEvent) bool { return false },
 	UpdateFunc: func(e event.UpdateEvent) bool {
-		return leftPools(e.ObjectOld.(*v1beta1.UpgradeJob)) != leftPools(e.ObjectNew.(*v1beta1.UpgradeJob))
+		return pools.LeftBy(e.ObjectOld.(*v1beta1.UpgradeJob)) != pools.LeftBy(e.ObjectNew.(*v1beta1.UpgradeJob))
 	},
 }

@@ -48,6 +48,8 @@ type UpgradeJobReconciler struct {
 	Upgraders *upgrader.Finder
 	Clock     clock.PassiveClock
 	Events    events.EventRecorder
+	// StepCompleted is told of each step that is done, once that is recorded: of which upgrader, and how long it took. Nil if nobody wants to know.
+	StepCompleted func(upgrader, step string, took time.Duration)
 	// Namespace that the operator watches; empty for all. The lock of a job elsewhere cannot be judged.
 	Namespace string
 
@@ -307,6 +309,7 @@ func (p *pass) persist(ctx context.Context) error {
 	if err := p.patchStatus(ctx); err != nil {
 		return err
 	}
+	p.countSteps()
 	p.base = p.job.DeepCopy()
 	p.publish(ctx) // whatever becomes of the rest of the pass, no later one would tell of it
 	return nil

@@ -888,6 +888,49 @@ func TestNothingIsToldThatIsNotRecorded(t *testing.T) {
 	}
 }
 
+// How long a step took is told once, when it is recorded: not if another write came first, and not again with a later write.
+func TestStepDurationsAreTold(t *testing.T) {
+	job := newJob("weekly")
+	var done bool
+	v := plain()
+	v.steps = []steps.Step{
+		step{"First", func(*steps.Upgrade) (steps.Verdict, error) {
+			if done {
+				return steps.Done("It is done."), nil
+			}
+			return steps.Wait(time.Minute, "Test", "It waits."), nil
+		}},
+		step{"Second", func(u *steps.Upgrade) (steps.Verdict, error) {
+			return steps.Wait(time.Minute, "Test", u.Now.String()), nil
+		}},
+	}
+	w := newWorld(t, newClusterVersion(), job).register(v)
+	r := w.jobs()
+	var told []string
+	r.StepCompleted = func(upgrader, step string, took time.Duration) {
+		told = append(told, upgrader+" "+step+" "+took.String())
+	}
+	w.reconcile(r, job)
+	w.elapse(10 * time.Minute)
+	w.reconcile(r, job)
+	if len(told) > 0 {
+		t.Errorf("told %q of a step that waits", told)
+	}
+	done = true
+	w.api.fault = failing("patch UpgradeJob/status", 1, errConflict)
+	w.reconcile(r, job)
+	if len(told) > 0 {
+		t.Errorf("told %q of what is not recorded", told)
+	}
+	for range 3 {
+		w.elapse(time.Minute)
+		w.reconcile(r, job)
+	}
+	if diff := cmp.Diff([]string{"OpenShift First 11m0s"}, told); diff != "" {
+		t.Errorf("told (-want +got):\n%s", diff)
+	}
+}
+
 func TestResumedJob(t *testing.T) {
 	job := newJob("weekly")
 	w := newWorld(t, newClusterVersion(), job).register(plain())

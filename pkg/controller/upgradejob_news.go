@@ -6,6 +6,7 @@ package controller
 import (
 	"cmp"
 	"context"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -116,4 +117,18 @@ func (p *pass) publish(ctx context.Context) {
 		p.Events.Eventf(p.job, related, n.eventType, n.reason, n.action, "%s", v1beta1.Truncate(n.message, maxNote))
 	}
 	p.news = nil
+}
+
+// countSteps tells how long the steps took whose completion was written just now: each once, and none that a conflict has undone.
+func (p *pass) countSteps() {
+	if p.StepCompleted == nil {
+		return
+	}
+	for _, step := range p.job.Status.Steps {
+		known := slices.IndexFunc(p.base.Status.Steps, func(s v1beta1.StepStatus) bool { return s.Condition == step.Condition })
+		if step.CompletionTime == nil || (known >= 0 && p.base.Status.Steps[known].CompletionTime != nil) {
+			continue
+		}
+		p.StepCompleted(upgraderName(p.job.Spec.Config), step.Condition, step.CompletionTime.Sub(step.StartTime.Time))
+	}
 }

@@ -12,12 +12,14 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"time"
 
 	apiserverv1 "github.com/openshift/api/apiserver/v1"
 	configv1 "github.com/openshift/api/config/v1"
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -37,7 +39,7 @@ import (
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/appuio/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
@@ -45,6 +47,7 @@ import (
 	"github.com/appuio/managed-upgrade-operator/pkg/controller"
 	"github.com/appuio/managed-upgrade-operator/pkg/dependency"
 	"github.com/appuio/managed-upgrade-operator/pkg/hooks"
+	"github.com/appuio/managed-upgrade-operator/pkg/metrics"
 	"github.com/appuio/managed-upgrade-operator/pkg/monitoring"
 	"github.com/appuio/managed-upgrade-operator/pkg/muo"
 	"github.com/appuio/managed-upgrade-operator/pkg/openshift"
@@ -84,6 +87,10 @@ type Options struct {
 	Catalogue *upgrader.Catalogue
 	// Monitoring says where Prometheus and Alertmanager are.
 	Monitoring monitoring.Options
+	// Metrics says how metrics are served.
+	Metrics MetricsOptions
+	// Version of the operator, for the metrics.
+	Version string
 	// Clock tells the time. Required.
 	Clock clock.PassiveClock
 }
@@ -93,6 +100,7 @@ func NewScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		batchv1.AddToScheme, corev1.AddToScheme, policyv1.AddToScheme, v1beta1.AddToScheme, v1alpha1.AddToScheme, apiserverv1.Install, configv1.Install, machinev1beta1.Install, mcfgv1.Install,
+		operatorsv2.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("build the scheme: %w", err)
@@ -115,11 +123,16 @@ func New(ctx context.Context, config *rest.Config, o Options) (ctrl.Manager, err
 	if err != nil {
 		return nil, fmt.Errorf("build the client of the monitoring: %w", err)
 	}
+	profile := &tlsProfile{clock: o.Clock, log: ctrl.Log.WithName("metrics")}
+	serving, err := metricsServer(o.Metrics, profile, o.Clock)
+	if err != nil {
+		return nil, err
+	}
 	mgr, err := ctrl.NewManager(withoutRepeatedWarnings(config), ctrl.Options{
 		Scheme:                        scheme,
 		Controller:                    ctrlconfig.Controller{ReconciliationTimeout: passTimeout},
 		Cache:                         cacheOptions(o.Namespace, o.OperatorNamespace),
-		Metrics:                       metricsserver.Options{BindAddress: "0"},
+		Metrics:                       serving,
 		HealthProbeBindAddress:        o.HealthProbeAddress,
 		LeaderElection:                o.LeaderElection,
 		LeaderElectionID:              LeaderElectionID,
@@ -132,11 +145,17 @@ func New(ctx context.Context, config *rest.Config, o Options) (ctrl.Manager, err
 	if err != nil {
 		return nil, fmt.Errorf("build the manager: %w", explain(err))
 	}
-	if err := addReconcilers(ctx, mgr, watcher, o); err != nil {
+	profile.reader = mgr.GetAPIReader()
+	upgraders := &upgrader.Finder{Registry: o.Upgraders, Catalogue: cmp.Or(o.Catalogue, upgrader.NewCatalogue()), Reader: mgr.GetClient()}
+	collector := newCollector(mgr, upgraders, o)
+	if err := addReconcilers(ctx, mgr, watcher, upgraders, collector, o); err != nil {
 		return nil, explain(err)
 	}
 	if err := addProbes(mgr); err != nil {
 		return nil, err
+	}
+	if err := ctrlmetrics.Registry.Register(collector); err != nil {
+		return nil, fmt.Errorf("register the metrics: %w", err)
 	}
 	return mgr, nil
 }
@@ -223,17 +242,16 @@ var trimHookJob toolscache.TransformFunc = func(o any) (any, error) {
 	return o, nil
 }
 
-func addReconcilers(ctx context.Context, mgr ctrl.Manager, watcher *monitoring.Client, o Options) error {
+func addReconcilers(ctx context.Context, mgr ctrl.Manager, watcher *monitoring.Client, upgraders *upgrader.Finder, collector *metrics.Collector, o Options) error {
 	if err := controller.SetupCache(ctx, mgr.GetCache()); err != nil {
 		return err
 	}
 	cluster := openshift.NewCluster(mgr.GetClient(), mgr.GetAPIReader())
 	recorder := mgr.GetEventRecorder("managed-upgrade-operator")
-	upgraders := &upgrader.Finder{Registry: o.Upgraders, Catalogue: cmp.Or(o.Catalogue, upgrader.NewCatalogue()), Reader: mgr.GetClient()}
 	jobs := &controller.UpgradeJobReconciler{
 		Client: mgr.GetClient(), Cluster: cluster, Monitoring: watcher, Upgraders: upgraders, Clock: o.Clock, Events: recorder,
 		Namespace: o.Namespace, Hooks: &hooks.Engine{Client: mgr.GetClient(), Live: mgr.GetAPIReader()}, Dependencies: &dependency.Prober{},
-		Live: mgr.GetAPIReader(),
+		Live: mgr.GetAPIReader(), StepCompleted: collector.StepCompleted,
 	}
 	for name, reconciler := range map[string]interface{ SetupWithManager(ctrl.Manager) error }{
 		"Upgrader": &controller.UpgraderReconciler{
@@ -265,6 +283,22 @@ func addReconcilers(ctx context.Context, mgr ctrl.Manager, watcher *monitoring.C
 		if err := reconciler.SetupWithManager(mgr); err != nil {
 			return fmt.Errorf("set up the reconciler of %s: %w", name, err)
 		}
+	}
+	return addOperatorCondition(mgr, o)
+}
+
+// addOperatorCondition lets the Operator Lifecycle Manager know when not to replace the operator, if that manager has installed it. What it names
+// is in the environment and not an option, so that a main of one's own has this too.
+func addOperatorCondition(mgr ctrl.Manager, o Options) error {
+	name := os.Getenv(controller.OperatorConditionVariable)
+	if name == "" {
+		return nil
+	}
+	condition := &controller.OperatorConditionReconciler{
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Name: name, Namespace: o.OperatorNamespace, JobNamespace: o.Namespace, Clock: o.Clock,
+	}
+	if err := condition.SetupWithManager(mgr); err != nil {
+		return fmt.Errorf("set up the reconciler of the OperatorCondition: %w", err)
 	}
 	return nil
 }
