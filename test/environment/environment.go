@@ -98,9 +98,11 @@ func (e *Environment) prepare(ctx context.Context) error {
 		return fmt.Errorf("make a folder for the operator: %w", err)
 	}
 	for _, file := range []string{
-		"test/environment/testdata/openshift-monitoring.yaml", "test/environment/testdata/openshift-machine-api.yaml",
+		"test/environment/testdata/openshift-config.yaml", "test/environment/testdata/openshift-monitoring.yaml", "test/environment/testdata/openshift-machine-api.yaml",
 		"deploy/namespace.yaml", "deploy/rbac/service_account.yaml", "deploy/rbac/cluster_role.yaml", "deploy/rbac/role.yaml",
-		"deploy/rbac/leader_election_role.yaml", "deploy/rbac/monitoring.yaml", "deploy/rbac/capacity.yaml",
+		"deploy/rbac/leader_election_role.yaml", "deploy/rbac/monitoring.yaml", "deploy/rbac/capacity.yaml", "deploy/rbac/metrics.yaml",
+		"deploy/monitoring/prometheus_role.yaml",
+		"deploy/admission/cluster_version.yaml", "deploy/admission/machine_config_pool.yaml", "deploy/admission/machines.yaml",
 	} {
 		if err := e.ApplyFile(ctx, filepath.Join(Root(), file)); err != nil {
 			return err

@@ -26,9 +26,11 @@ import (
 type Operator struct {
 	cmd    *exec.Cmd
 	probes string
-	log    *logBuffer
-	done   chan struct{}
-	err    error
+	// metrics is the address of the metrics; empty if they are not served.
+	metrics string
+	log     *logBuffer
+	done    chan struct{}
+	err     error
 }
 
 // BuildOperator builds the manager into dir, with the race detector if this program has it, and returns the path.
@@ -63,6 +65,8 @@ type OperatorOptions struct {
 	// Server and ServerCA lead the operator through a proxy; empty for the API server itself.
 	Server   string
 	ServerCA []byte
+	// Metrics serves metrics by HTTPS on a free port, with a self-signed certificate; see Operator.Metrics.
+	Metrics bool
 	// Args are added to the command line.
 	Args []string
 	// Env is added to the environment.
@@ -89,8 +93,15 @@ func (e *Environment) StartOperator(ctx context.Context, o OperatorOptions) (*Op
 		return nil, err
 	}
 	op := &Operator{probes: probes, log: &logBuffer{}, done: make(chan struct{})}
+	bind := "0"
+	if o.Metrics {
+		if op.metrics, err = freeAddress(); err != nil {
+			return nil, err
+		}
+		bind = op.metrics
+	}
 	op.cmd = exec.Command(o.Binary, append([]string{
-		"--kubeconfig", kubeconfig, "--operator-namespace", Namespace, "--health-probe-bind-address", probes,
+		"--kubeconfig", kubeconfig, "--operator-namespace", Namespace, "--health-probe-bind-address", probes, "--metrics-bind-address", bind,
 		"--prometheus-url", e.Monitoring.Prometheus.URL(), "--alertmanager-url", e.Monitoring.Alertmanager.URL(),
 	}, o.Args...)...)
 	op.cmd.Env = append(os.Environ(), o.Env...)
@@ -128,6 +139,14 @@ func (o *Operator) awaitReady(ctx context.Context) error {
 
 // Probes is the address of the operator's probes.
 func (o *Operator) Probes() string { return o.probes }
+
+// Metrics is the URL of the operator's metrics, which are given to whoever may get /metrics. Empty unless OperatorOptions.Metrics was set.
+func (o *Operator) Metrics() string {
+	if o.metrics == "" {
+		return ""
+	}
+	return "https://" + o.metrics + "/metrics"
+}
 
 // PID is the id of the operator's process.
 func (o *Operator) PID() int { return o.cmd.Process.Pid }
