@@ -25,6 +25,19 @@ var prometheusModule = programs.Module{
 	Takes:       "2 minutes on 2 cores",
 }
 
+// promtoolModule is what checks rules and runs their unit tests, of the same version as the Prometheus that tests start.
+var promtoolModule = programs.Module{
+	Name:        "promtool",
+	Source:      prometheusModule.Source,
+	Package:     "github.com/prometheus/prometheus/cmd/promtool",
+	Flags:       prometheusModule.Flags,
+	Pinned:      prometheusModule.Pinned,
+	LinkerFlags: versionFlags,
+	Binary:      "promtool",
+	Programs:    []string{"promtool"},
+	Takes:       "2 minutes on 2 cores, less after Prometheus",
+}
+
 var alertmanagerModule = programs.Module{
 	Name:        "alertmanager",
 	Source:      "test/monitoring/binaries/alertmanager",
@@ -36,16 +49,23 @@ var alertmanagerModule = programs.Module{
 	Takes:       "30 to 60 seconds on 2 cores",
 }
 
-// EnsurePrograms builds Prometheus and Alertmanager if need be, which takes minutes,
+// EnsurePrograms builds Prometheus, promtool and Alertmanager if need be, which takes minutes,
 // and tells w of its progress. Starting them does so too; this is for doing it
 // beforehand. The working directory has to lie within the repository.
 func EnsurePrograms(ctx context.Context, w io.Writer) error {
-	for _, module := range []programs.Module{prometheusModule, alertmanagerModule} {
+	for _, module := range []programs.Module{prometheusModule, promtoolModule, alertmanagerModule} {
 		if _, err := module.Ensure(ctx, w); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// Promtool returns the path of Prometheus's promtool, building it if need be, which
+// takes minutes, and tells w of its progress. The working directory has to lie within
+// the repository.
+func Promtool(ctx context.Context, w io.Writer) (string, error) {
+	return ensureProgram(ctx, promtoolModule, w)
 }
 
 // ensureProgram returns the path of the only program of a module.

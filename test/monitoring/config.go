@@ -39,8 +39,12 @@ type Rule struct {
 // object is one of a configuration file.
 type object = map[string]any
 
-// writeConfig writes the configuration, which never changes.
+// writeConfig writes the configuration, which changes by SetScrapes and SetRuleFiles only.
 func (p *Prometheus) writeConfig() error {
+	scrapes := []object{p.scrapeConfig()}
+	for _, scrape := range p.scrapes {
+		scrapes = append(scrapes, p.configOf(scrape))
+	}
 	return p.writeYAML(configFile, object{
 		"global": object{
 			"scrape_interval":     model.Duration(p.options.ScrapeInterval),
@@ -48,8 +52,8 @@ func (p *Prometheus) writeConfig() error {
 			"evaluation_interval": model.Duration(p.options.EvaluationInterval),
 		},
 		"storage":        object{"tsdb": object{"retention": object{"time": "1h"}}},
-		"rule_files":     []string{p.folder.Join(rulesFile)},
-		"scrape_configs": []object{p.scrapeConfig()},
+		"rule_files":     append([]string{p.folder.Join(rulesFile)}, p.ruleFiles...),
+		"scrape_configs": scrapes,
 		"alerting": object{"alertmanagers": []object{{
 			"static_configs": targets(p.options.Alertmanagers),
 		}}},

@@ -34,11 +34,16 @@ type Gateway struct {
 	certificate Certificate
 	answer      http.Handler // instead of the backend and the check of tokens, unless nil
 	tokens      map[string]bool
+	review      Review // instead of the tokens, unless nil
 	requests    map[string]int
 
 	closeOnce sync.Once
 	closeErr  error
 }
+
+// Review decides about a request, as the authentication and the authorization of the cluster do: it returns 200 to let it
+// through, or the status of the refusal. The token is empty for a request without one.
+type Review func(token string, request *http.Request) (status int)
 
 // gatewayServer is the server from Gateway.Start to Gateway.Stop.
 type gatewayServer struct {
@@ -192,6 +197,13 @@ func (g *Gateway) ForbidToken(token string) {
 	g.tokens = map[string]bool{token: false}
 }
 
+// SetReview has the review decide about all requests, whatever tokens were set. Nil has the tokens decide again.
+func (g *Gateway) SetReview(review Review) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.review = review
+}
+
 // SetAnswer has all requests answered like this, whatever their token: see AnswerStatus,
 // AnswerBody and Hang. Nil lets them through to the backend again.
 func (g *Gateway) SetAnswer(answer http.Handler) {
@@ -219,6 +231,9 @@ func (g *Gateway) handler(r *http.Request) http.Handler {
 	if g.answer != nil {
 		return g.answer
 	}
+	if g.review != nil {
+		return g.reviewed(g.review)
+	}
 	token, isBearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	allowed, known := g.tokens[token]
 	switch {
@@ -229,6 +244,21 @@ func (g *Gateway) handler(r *http.Request) http.Handler {
 	default:
 		return g.backend
 	}
+}
+
+// reviewed is the backend for the requests that the review lets through. It asks without the lock: a review takes its time.
+func (g *Gateway) reviewed(review Review) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		token, isBearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+		if !isBearer {
+			token = ""
+		}
+		if status := review(token, r); status != http.StatusOK {
+			AnswerStatus(status).ServeHTTP(w, r)
+			return
+		}
+		g.backend.ServeHTTP(w, r)
+	})
 }
 
 // AnswerStatus answers with the status and its name.

@@ -63,8 +63,10 @@ type Prometheus struct {
 	options PrometheusOptions
 	api     promv1.API
 
-	rulesMu sync.Mutex
-	rules   []Rule
+	rulesMu   sync.Mutex // guards what follows
+	rules     []Rule
+	scrapes   []Scrape
+	ruleFiles []string
 }
 
 // StartPrometheus starts a Prometheus and returns once it is ready. It lives until
