@@ -14,7 +14,10 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo deve
 include boilerplate/make/help.mk
 include boilerplate/make/tools.mk
 include boilerplate/make/build.mk
+include boilerplate/make/image.mk
 include boilerplate/make/generate.mk
+include boilerplate/make/bundle.mk
 include boilerplate/make/lint.mk
 include boilerplate/make/verify.mk
 include boilerplate/make/test.mk
+include boilerplate/make/browser.mk

@@ -1,0 +1,62 @@
+# SPDX-FileCopyrightText: The managed-upgrade-operator authors
+# SPDX-License-Identifier: Apache-2.0
+
+##@ Release
+
+# docker, with buildx for more than one platform, or podman.
+CONTAINER_TOOL ?= docker
+IMAGE ?= ghcr.io/appuio/managed-upgrade-operator
+IMAGE_TAG ?= $(VERSION)
+MUST_GATHER_IMAGE ?= $(IMAGE)-must-gather
+IMAGE_PLATFORMS ?= linux/amd64,linux/arm64,linux/ppc64le,linux/s390x
+
+# Which of Go's cryptography is built in: a validated version, in FIPS mode, or off.
+GOFIPS140 ?= v1.0.0
+IMAGE_ARGS = --build-arg VERSION=$(VERSION) --build-arg GOFIPS140=$(GOFIPS140)
+
+.PHONY: image
+image: ## Build the operator's image for this machine's processor; CONTAINER_TOOL, IMAGE, IMAGE_TAG
+	$(CONTAINER_TOOL) build $(IMAGE_ARGS) -t $(IMAGE):$(IMAGE_TAG) .
+
+# An image of several platforms is no single image: docker can only push it, podman keeps it as a manifest.
+.PHONY: images
+images: ## Build the operator's image for all of IMAGE_PLATFORMS, and push it
+ifeq ($(notdir $(CONTAINER_TOOL)),podman)
+	$(CONTAINER_TOOL) build $(IMAGE_ARGS) --platform $(IMAGE_PLATFORMS) --manifest $(IMAGE):$(IMAGE_TAG) .
+	$(CONTAINER_TOOL) manifest push $(IMAGE):$(IMAGE_TAG)
+else
+	$(CONTAINER_TOOL) buildx build $(IMAGE_ARGS) --platform $(IMAGE_PLATFORMS) --provenance=true --sbom=true -t $(IMAGE):$(IMAGE_TAG) --push .
+endif
+
+.PHONY: must-gather-image
+must-gather-image: ## Build the image for `oc adm must-gather`
+	$(CONTAINER_TOOL) build --build-arg VERSION=$(VERSION) -f deploy/must-gather/Dockerfile -t $(MUST_GATHER_IMAGE):$(IMAGE_TAG) .
+
+PLUGIN_PLATFORMS ?= linux/amd64 linux/arm64 linux/ppc64le linux/s390x darwin/amd64 darwin/arm64 windows/amd64
+PLUGIN_URL ?= https://github.com/appuio/managed-upgrade-operator/releases/download/$(VERSION)
+PLUGIN_DIR := bin/plugin
+
+# The same source makes the same archives, byte by byte, whoever makes them and when. Needs GNU tar and sha256sum.
+ARCHIVE := tar --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner --format=ustar -cf -
+
+.PHONY: plugin-archives
+plugin-archives: ## Build the plugin for all PLUGIN_PLATFORMS into bin/plugin/, with a manifest for krew
+	rm -rf $(PLUGIN_DIR) && mkdir -p $(PLUGIN_DIR)
+	@set -eu; \
+	manifest=$(PLUGIN_DIR)/managed-upgrade.yaml; \
+	boilerplate/scripts/krew-manifest head $(VERSION) >$$manifest; \
+	for platform in $(PLUGIN_PLATFORMS); do \
+		os=$${platform%/*} arch=$${platform#*/} program=oc-managed_upgrade; \
+		[ $$os != windows ] || program=$$program.exe; \
+		archive=oc-managed_upgrade_$${os}_$$arch.tar.gz; \
+		echo "build $$archive"; \
+		mkdir $(PLUGIN_DIR)/work && cp LICENSE $(PLUGIN_DIR)/work/; \
+		CGO_ENABLED=0 GOOS=$$os GOARCH=$$arch go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' \
+			-o $(PLUGIN_DIR)/work/$$program ./cmd/oc-managed_upgrade; \
+		chmod 755 $(PLUGIN_DIR)/work/$$program && chmod 644 $(PLUGIN_DIR)/work/LICENSE; \
+		$(ARCHIVE) -C $(PLUGIN_DIR)/work LICENSE $$program | gzip -n -9 >$(PLUGIN_DIR)/$$archive; \
+		rm -r $(PLUGIN_DIR)/work; \
+		sum=$$(sha256sum $(PLUGIN_DIR)/$$archive | cut -d ' ' -f 1); \
+		boilerplate/scripts/krew-manifest platform $$os $$arch $(PLUGIN_URL)/$$archive $$sum $$program >>$$manifest; \
+	done
+	cd $(PLUGIN_DIR) && sha256sum *.tar.gz >SHA256SUMS
