@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"strings"
 
@@ -15,6 +16,8 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // Exit statuses of the program.
@@ -26,6 +29,9 @@ const (
 	// ExitUsage is that of a command line that cannot be understood.
 	ExitUsage = 2
 )
+
+// defaultRequestTimeout bounds each request, so that nothing hangs at a server that does not answer. --request-timeout sets another.
+const defaultRequestTimeout = "30s"
 
 // Options of the program.
 type Options struct {
@@ -46,6 +52,8 @@ type tool struct {
 	program string
 	// noColor turns colours off on a terminal too.
 	noColor bool
+	// dial returns the client where it is not that of the kubeconfig. Nil for that; tests set it.
+	dial func() (client.WithWatch, error)
 }
 
 // errFindings says that the command has printed what is wrong, and that nothing has to be added to it.
@@ -59,8 +67,11 @@ func usagef(format string, values ...any) error { return usageError{fmt.Errorf(f
 
 // Run runs a command line, without the name of the program, and returns its exit status. Errors go to ErrOut, as one line.
 func Run(ctx context.Context, args []string, streams genericiooptions.IOStreams, o Options) int {
-	t := newTool(streams, o)
-	root := t.rootCommand(cmp.Or(o.Version, "devel"))
+	return newTool(streams, o).run(ctx, args, cmp.Or(o.Version, "devel"))
+}
+
+func (t *tool) run(ctx context.Context, args []string, version string) int {
+	root := t.rootCommand(version)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	var usage usageError
@@ -70,15 +81,17 @@ func Run(ctx context.Context, args []string, streams genericiooptions.IOStreams,
 	case errors.Is(err, errFindings):
 		return ExitFailed
 	case errors.As(err, &usage):
-		fmt.Fprintf(streams.ErrOut, "error: %v (see '%s --help')\n", err, root.CommandPath())
+		fmt.Fprintf(t.ErrOut, "error: %s (see '%s --help')\n", printable(err.Error()), root.CommandPath())
 		return ExitUsage
 	}
-	fmt.Fprintf(streams.ErrOut, "error: %v\n", err)
+	fmt.Fprintf(t.ErrOut, "error: %s\n", printable(err.Error()))
 	return ExitFailed
 }
 
 func newTool(streams genericiooptions.IOStreams, o Options) *tool {
-	flags := genericclioptions.NewConfigFlags(true).WithDeprecatedPasswordFlag()
+	flags := genericclioptions.NewConfigFlags(true)
+	flags.CacheDir = nil // nothing is cached
+	flags.Timeout = ptr.To(defaultRequestTimeout)
 	return &tool{IOStreams: streams, clock: o.Clock, flags: flags, program: programName(o.Program)}
 }
 
@@ -93,29 +106,119 @@ func programName(path string) string {
 // rootCommand lists the commands in the order of the help: first those that only look.
 func (t *tool) rootCommand(version string) *cobra.Command {
 	root := &cobra.Command{
-		Use:           "managed-upgrade",
-		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: t.program},
-		Short:         "See and steer the unattended upgrades of an OpenShift cluster",
+		Use:         "managed-upgrade",
+		Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: t.program},
+		Short:       "See and steer the unattended upgrades of an OpenShift cluster",
+		Long: `See and steer the unattended upgrades of an OpenShift cluster, with the rights that you have.
+
+Exit status: 0 if all went well, 1 if the command failed or has findings, 2 if the command line cannot be understood.`,
 		Version:       version,
+		Args:          cobra.ArbitraryArgs,
+		RunE:          runRoot,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
+	root.SuggestionsMinimumDistance = 2
 	root.SetIn(t.In)
 	root.SetOut(t.Out)
 	root.SetErr(t.ErrOut)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.SetUsageTemplate(strings.Replace(root.UsageTemplate(), globalFlags,
+		"{{if .HasAvailableInheritedFlags}}\n\nUse \"{{.Root.CommandPath}} options\" for the flags that all commands have.{{end}}", 1))
 	t.flags.AddFlags(root.PersistentFlags())
 	root.PersistentFlags().BoolVar(&t.noColor, "no-color", false, "No colours, also on a terminal. The environment variable NO_COLOR does the same.")
 	root.AddGroup(&cobra.Group{ID: groupLook, Title: "Look:"}, &cobra.Group{ID: groupAct, Title: "Act:"})
-	for _, command := range []*cobra.Command{} {
+	for _, command := range []*cobra.Command{
+		t.statusCommand(),
+		t.historyCommand(),
+		t.describeCommand(),
+		t.versionsCommand(),
+		t.nodesCommand(),
+		t.previewCommand(),
+		t.checkCommand(),
+	} {
 		command.GroupID = groupLook
 		root.AddCommand(command)
 	}
-	for _, command := range []*cobra.Command{} {
+	for _, command := range []*cobra.Command{
+		t.startCommand(),
+		t.resumeCommand(),
+		t.suspendCommand(),
+		t.unsuspendCommand(),
+		t.freezeCommand(),
+		t.releasePoolsCommand(),
+	} {
 		command.GroupID = groupAct
 		root.AddCommand(command)
 	}
+	root.AddCommand(optionsCommand())
 	return root
+}
+
+// globalFlags is the part of cobra's help that lists the flags of all commands: there are many, and they are the same everywhere.
+const globalFlags = `{{if .HasAvailableInheritedFlags}}
+
+Global Flags:
+{{.InheritedFlags.FlagUsages | trimTrailingWhitespaces}}{{end}}`
+
+// optionsCommand lists the flags of all commands.
+func optionsCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "options",
+		Short: "List the flags that all commands have",
+		Args:  exactArgs(0),
+		RunE: func(command *cobra.Command, _ []string) error {
+			_, err := fmt.Fprint(command.OutOrStdout(), "These flags can be given to any command:\n\n"+command.Root().PersistentFlags().FlagUsages())
+			return err
+		},
+	}
+}
+
+// Root returns the command line of the program, for its documentation.
+func Root(o Options) *cobra.Command {
+	return newTool(genericiooptions.IOStreams{In: strings.NewReader(""), Out: io.Discard, ErrOut: io.Discard}, o).rootCommand(cmp.Or(o.Version, "devel"))
+}
+
+// runRoot helps where no command is given, and where there is none of the name.
+func runRoot(command *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return command.Help()
+	}
+	if similar := command.SuggestionsFor(args[0]); len(similar) > 0 {
+		return usagef("there is no command %q: is it %s?", args[0], strings.Join(similar, ", "))
+	}
+	return usagef("there is no command %q", args[0])
+}
+
+// exactArgs wants so many arguments, maximumArgs not more than so many. Anything else is an error of usage.
+func exactArgs(n int) cobra.PositionalArgs { return usageArgs(cobra.ExactArgs(n)) }
+
+func maximumArgs(n int) cobra.PositionalArgs { return usageArgs(cobra.MaximumNArgs(n)) }
+
+func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(command *cobra.Command, args []string) error {
+		if err := check(command, args); err != nil {
+			return usageError{err}
+		}
+		return nil
+	}
+}
+
+// argument is the first argument, or empty.
+func argument(args []string) string {
+	if len(args) == 0 {
+		return ""
+	}
+	return args[0]
+}
+
+// examples are pairs of the rest of a command line and what it is for.
+func (t *tool) examples(pairs ...string) string {
+	var text strings.Builder
+	for i := 0; i+1 < len(pairs); i += 2 {
+		fmt.Fprintf(&text, "  # %s\n  %s %s\n", pairs[i+1], t.program, pairs[i])
+	}
+	return strings.TrimSuffix(text.String(), "\n")
 }
 
 // Groups of commands in the help.

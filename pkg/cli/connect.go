@@ -5,11 +5,15 @@ package cli
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
 	"net/url"
+	"os"
+	"strings"
 
+	"github.com/go-logr/logr"
 	configv1 "github.com/openshift/api/config/v1"
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
@@ -21,7 +25,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	apiserverv1 "github.com/openshift/api/apiserver/v1"
 
@@ -31,11 +38,19 @@ import (
 
 // connect returns a client with the rights of the user. It fails only where there is no kubeconfig: nothing is asked yet.
 func (t *tool) connect() (client.WithWatch, error) {
+	if t.dial != nil {
+		return t.dial()
+	}
 	config, err := t.flags.ToRESTConfig()
+	if err == nil {
+		err = t.configured(config)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("find the cluster: %w", err)
+		return nil, explain("find the cluster", err)
 	}
 	config.UserAgent = "oc-managed-upgrade"
+	config.QPS, config.Burst = requestsPerSecond, requestsAtOnce
+	log.SetLogger(logr.Discard()) // else the library complains that nobody reads its log
 	scheme, err := newScheme()
 	if err != nil {
 		return nil, err
@@ -45,6 +60,30 @@ func (t *tool) connect() (client.WithWatch, error) {
 		return nil, explain("reach the cluster", err)
 	}
 	return c, nil
+}
+
+// What a command may ask of the API server: draining nodes are looked into one after the other, and a person waits.
+const (
+	requestsPerSecond = 50
+	requestsAtOnce    = 100
+)
+
+// defaultServer is what the flags take for the API server where nothing names one.
+const defaultServer = "http://localhost:8080"
+
+// errNoKubeconfig says that nothing names a cluster.
+var errNoKubeconfig = errors.New("there is no kubeconfig")
+
+// configured returns an error where nothing says which cluster is meant.
+func (t *tool) configured(config *rest.Config) error {
+	if config.Host != defaultServer || *t.flags.APIServer != "" || os.Getenv("KUBERNETES_MASTER") != "" {
+		return nil
+	}
+	raw, err := t.flags.ToRawKubeConfigLoader().RawConfig()
+	if err == nil && len(raw.Clusters) == 0 {
+		return errNoKubeconfig
+	}
+	return err
 }
 
 func newScheme() (*runtime.Scheme, error) {
@@ -87,21 +126,53 @@ func (t *tool) namespace() (string, error) {
 	return namespace, nil
 }
 
-// explain says what to do about an answer of the API server, in the words of an administrator. The act is half a sentence: "list UpgradeJobs".
+// explain says what to do about an answer of the API server, in the words of an administrator. The act is half a sentence: "list UpgradeJobs". Nil for no
+// error.
 func explain(act string, err error) error {
-	var unreachable *url.Error
-	var operation *net.OpError
-	switch {
-	case err == nil:
+	if err == nil {
 		return nil
-	case meta.IsNoMatchError(err) || discovery.IsGroupDiscoveryFailedError(err):
-		return fmt.Errorf("%s: the cluster does not know the kind (%w): is the managed upgrade operator installed, and is this an OpenShift cluster?", act, err)
-	case apierrors.IsForbidden(err):
-		return fmt.Errorf("%s: %w: ask for the ClusterRole managed-upgrade-operator-viewer, or -editor to change anything", act, err)
-	case apierrors.IsUnauthorized(err):
-		return fmt.Errorf("%s: the cluster does not know you any more: log in again (%w)", act, err)
-	case errors.As(err, &operation) && errors.As(err, &unreachable):
-		return fmt.Errorf("%s: the cluster cannot be reached: %w", act, operation)
+	}
+	if advice := adviceOf(act, err); advice != "" {
+		return fmt.Errorf("%s: %w: %s", act, err, advice)
 	}
 	return fmt.Errorf("%s: %w", act, err)
+}
+
+// adviceOf says what to do about an error; empty if that is not known.
+func adviceOf(act string, err error) string {
+	var (
+		operation *net.OpError
+		name      *net.DNSError
+		address   *url.Error
+		unknown   x509.UnknownAuthorityError
+		hostname  x509.HostnameError
+		expired   x509.CertificateInvalidError
+	)
+	switch {
+	case apierrors.IsForbidden(err):
+		return "ask for the ClusterRole managed-upgrade-operator-viewer, or managed-upgrade-operator-editor to change anything"
+	case apierrors.IsUnauthorized(err):
+		return "the cluster does not know you (any more): log in again"
+	case errors.As(err, &unknown), errors.As(err, &hostname), errors.As(err, &expired):
+		return "the certificate of the API server cannot be trusted: look at the certificate-authority of the kubeconfig"
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &address) && address.Timeout(), apierrors.IsTimeout(err), apierrors.IsServerTimeout(err):
+		return "the API server does not answer in time: it may be about to restart, try again (--request-timeout gives it longer)"
+	case errors.As(err, &operation), errors.As(err, &name):
+		return "the cluster cannot be reached: look at the server of the kubeconfig, and at your network"
+	case errors.Is(err, errNoKubeconfig), clientcmd.IsEmptyConfig(err), clientcmd.IsContextNotFound(err):
+		return "log in (oc login), or name the file with --kubeconfig"
+	case meta.IsNoMatchError(err), discovery.IsGroupDiscoveryFailedError(err):
+		return missingKind(err)
+	case apierrors.IsNotFound(err) && strings.Contains(act, "ClusterVersion"):
+		return "is this an OpenShift cluster?"
+	}
+	return ""
+}
+
+// missingKind says what a cluster lacks that does not know a kind.
+func missingKind(err error) string {
+	if strings.Contains(err.Error(), v1beta1.GroupVersion.Group) {
+		return "the managed upgrade operator is not installed: its kinds are missing"
+	}
+	return "is this an OpenShift cluster?"
 }

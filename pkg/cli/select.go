@@ -4,10 +4,16 @@
 package cli
 
 import (
+	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
 )
 
 // named returns the one of objects that has the name, which may be given as namespace/name. The kind is for messages: "UpgradeJob". A name that nothing
@@ -39,3 +45,53 @@ func named[T any, P interface {
 
 // maxKnown is how many names an error lists.
 const maxKnown = 10
+
+// complete completes an argument by the names of objects that list returns. What goes wrong is nobody's business while a command line is typed.
+func (t *tool) complete(list func(context.Context, client.Client) (map[string]string, error)) cobra.CompletionFunc {
+	return func(command *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		c, err := t.connect()
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		names, err := list(command.Context(), c)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		var completions []cobra.Completion
+		for _, name := range slices.Sorted(maps.Keys(names)) {
+			if strings.HasPrefix(name, begun) {
+				completions = append(completions, cobra.CompletionWithDesc(name, names[name]))
+			}
+		}
+		return completions, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// completeJobs completes the name of an UpgradeJob.
+func (t *tool) completeJobs(command *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return t.complete(func(ctx context.Context, c client.Client) (map[string]string, error) {
+		jobs := &v1beta1.UpgradeJobList{}
+		_, err := t.listOurs(ctx, c, "list UpgradeJobs", jobs)
+		names := make(map[string]string, len(jobs.Items))
+		for i := range jobs.Items {
+			names[jobs.Items[i].Name] = strings.TrimSpace(fmt.Sprintf("%s %s", jobs.Items[i].Status.Phase, target(&jobs.Items[i])))
+		}
+		return names, err
+	})(command, args, begun)
+}
+
+// completeConfigs completes the name of an UpgradeConfig.
+func (t *tool) completeConfigs(command *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return t.complete(func(ctx context.Context, c client.Client) (map[string]string, error) {
+		configs := &v1beta1.UpgradeConfigList{}
+		_, err := t.listOurs(ctx, c, "list UpgradeConfigs", configs)
+		names := make(map[string]string, len(configs.Items))
+		for i := range configs.Items {
+			names[configs.Items[i].Name] = configs.Items[i].Spec.Schedule.Cron
+		}
+		return names, err
+	})(command, args, begun)
+}

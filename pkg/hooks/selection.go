@@ -48,14 +48,14 @@ func (p *Pass) hooksFor(ctx context.Context, event Event) ([]v1beta1.UpgradeJobH
 	}
 	hooks := slices.DeleteFunc(list.Items, func(h v1beta1.UpgradeJobHook) bool {
 		late := !event.Name.Holds() && h.CreationTimestamp.After(event.Time)
-		return late || !h.DeletionTimestamp.IsZero() || !selects(&h, p.Job)
+		return late || !h.DeletionTimestamp.IsZero() || !Selects(&h, p.Job)
 	})
 	slices.SortFunc(hooks, func(a, b v1beta1.UpgradeJobHook) int { return strings.Compare(a.Name, b.Name) })
 	return hooks, nil
 }
 
-// selects tells whether the hook is for the job.
-func selects(hook *v1beta1.UpgradeJobHook, job *v1beta1.UpgradeJob) bool {
+// Selects tells whether the hook is for the job, whatever its events.
+func Selects(hook *v1beta1.UpgradeJobHook, job *v1beta1.UpgradeJob) bool {
 	if claim := hook.Status.ClaimedBy; hook.Spec.Run == v1beta1.HookRunNext && claim != nil && claim.UID != job.UID {
 		return false
 	}

@@ -53,6 +53,8 @@ type Options struct {
 	CAFile string
 	// Timeout of a request; DefaultTimeout if zero.
 	Timeout time.Duration
+	// Transport carries the requests, with credentials and trust of its own: TokenFile and CAFile do not count then. Nil: one is made of them.
+	Transport http.RoundTripper
 }
 
 // Client asks Prometheus and Alertmanager. The zero value, and nil, have neither. It may be used from several goroutines.
@@ -109,19 +111,11 @@ func newEndpoint(address, parameters string, o Options) (strict, error) {
 	if err != nil {
 		return strict{}, err
 	}
-	settings := promconfig.HTTPClientConfig{
-		TLSConfig:   promconfig.TLSConfig{CAFile: o.CAFile},
-		ProxyConfig: promconfig.ProxyConfig{ProxyFromEnvironment: true},
-	}
-	if o.TokenFile != "" {
-		if u.Scheme == "http" && !loopback(u.Hostname()) {
-			return strict{}, errors.New("the token would be sent in clear: use https, or no token file")
+	transport := o.Transport
+	if transport == nil {
+		if transport, err = newTransport(u, o); err != nil {
+			return strict{}, err
 		}
-		settings.Authorization = &promconfig.Authorization{Type: "Bearer", CredentialsFile: o.TokenFile}
-	}
-	transport, err := promconfig.NewRoundTripperFromConfig(settings, "monitoring")
-	if err != nil {
-		return strict{}, err
 	}
 	u.RawQuery = parameters
 	client, err := api.NewClient(api.Config{Address: u.String(), Client: &http.Client{
@@ -133,6 +127,21 @@ func newEndpoint(address, parameters string, o Options) (strict, error) {
 		return strict{}, err
 	}
 	return strict{client}, nil
+}
+
+// newTransport returns a transport with the credentials and the trust of the options.
+func newTransport(u *url.URL, o Options) (http.RoundTripper, error) {
+	settings := promconfig.HTTPClientConfig{
+		TLSConfig:   promconfig.TLSConfig{CAFile: o.CAFile},
+		ProxyConfig: promconfig.ProxyConfig{ProxyFromEnvironment: true},
+	}
+	if o.TokenFile != "" {
+		if u.Scheme == "http" && !loopback(u.Hostname()) {
+			return nil, errors.New("the token would be sent in clear: use https, or no token file")
+		}
+		settings.Authorization = &promconfig.Authorization{Type: "Bearer", CredentialsFile: o.TokenFile}
+	}
+	return promconfig.NewRoundTripperFromConfig(settings, "monitoring")
 }
 
 func loopback(host string) bool {

@@ -23,9 +23,9 @@ import (
 // hashLength is how many hex digits of the hash stand in a job's name.
 const hashLength = 7
 
-// newJob describes the job for a start. It has its finalizer from birth, so that nothing need be written between the
-// moment of the start and the upgrade.
-func newJob(config *v1beta1.UpgradeConfig, start time.Time, update *openshift.Release) *v1beta1.UpgradeJob {
+// NewJob describes the job of a config for a start; update is the release that it pins, or nil. It has its finalizer from birth, so that
+// nothing need be written between the moment of the start and the upgrade. Its name depends on config and start alone.
+func NewJob(config *v1beta1.UpgradeConfig, start time.Time, update *openshift.Release) *v1beta1.UpgradeJob {
 	startBefore := start.Add(config.Spec.MaxUpgradeStartDelay.Or(v1beta1.DefaultMaxUpgradeStartDelay))
 	job := &v1beta1.UpgradeJob{
 		ObjectMeta: metav1.ObjectMeta{

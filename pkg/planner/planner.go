@@ -84,7 +84,7 @@ func Make(config *v1beta1.UpgradeConfig, s *schedule.Schedule, facts Facts, now 
 	reason, message := p.obstacle(due, isDue)
 	switch {
 	case isDue && reason == "":
-		plan.Create = newJob(config, due, facts.Update)
+		plan.Create = NewJob(config, due, facts.Update)
 		plan.LastScheduled = due
 		if skipped := plan.Skipped; skipped != nil && skipped.StartAfter.Time.Equal(due) {
 			plan.Skipped = nil // what was in the way has gone in time

@@ -1,0 +1,151 @@
+// SPDX-FileCopyrightText: The managed-upgrade-operator authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
+	"github.com/appuio/managed-upgrade-operator/pkg/suspension"
+)
+
+// freezeEffect is what a window does.
+type freezeEffect struct {
+	// configs that create no jobs in the window.
+	configs []frozenConfig
+	// skipped are jobs that were to start in the window, and will be skipped.
+	skipped []frozenJob
+	// starting are jobs that start in the window all the same.
+	starting []frozenJob
+	// running are jobs that run now, and go on.
+	running []string
+}
+
+type frozenConfig struct {
+	name string
+	// starts that get no job; more says that there are others.
+	starts []time.Time
+	more   bool
+	// invalid says why the starts are not known.
+	invalid error
+}
+
+type frozenJob struct {
+	name  string
+	start time.Time
+}
+
+// maxFrozenStarts is how many starts of a config are listed.
+const maxFrozenStarts = 5
+
+// effectOf finds out what the window does to configs and jobs of its namespace.
+func effectOf(window *v1beta1.UpgradeSuspensionWindow, configs []v1beta1.UpgradeConfig, jobs []v1beta1.UpgradeJob, now time.Time) freezeEffect {
+	var effect freezeEffect
+	for i := range configs {
+		if suspension.Matches(window, suspension.ForConfigs, &configs[i]) {
+			effect.configs = append(effect.configs, frozenStarts(window, &configs[i], jobs, now))
+		}
+	}
+	for i := range jobs {
+		job := &jobs[i]
+		start := job.Spec.StartAfter.Time
+		switch {
+		case job.Status.Phase.Finished():
+		case job.Status.StartTime != nil:
+			effect.running = append(effect.running, job.Name)
+		case !suspension.Covers(window, start) && !suspension.Covers(window, later(start, now)):
+		case suspension.Matches(window, suspension.ForJobs, job):
+			effect.skipped = append(effect.skipped, frozenJob{job.Name, start})
+		default:
+			effect.starting = append(effect.starting, frozenJob{job.Name, start})
+		}
+	}
+	return effect
+}
+
+// frozenStarts lists the starts of the config that get no job because of the window: those that lie in it, and those whose job would be created in it and could not
+// be made up for behind it.
+func frozenStarts(window *v1beta1.UpgradeSuspensionWindow, config *v1beta1.UpgradeConfig, jobs []v1beta1.UpgradeJob, now time.Time) frozenConfig {
+	frozen := frozenConfig{name: config.Name}
+	s, err := parseSchedule(config.Spec.Schedule)
+	if err != nil {
+		frozen.invalid = err
+		return frozen
+	}
+	pin := config.Spec.PinVersionWindow.Or(0)
+	late := min(config.Spec.MaxSchedulingDelay.Or(v1beta1.DefaultMaxSchedulingDelay), pin+config.Spec.MaxUpgradeStartDelay.Or(v1beta1.DefaultMaxUpgradeStartDelay))
+	end := window.Spec.End.Time
+	at := later(window.Spec.Start.Time, now).Add(-time.Nanosecond)
+	for {
+		start, err := s.Next(at)
+		created := start.Add(-pin)
+		if err != nil || (!start.Before(end) && !created.Before(end)) {
+			return frozen
+		}
+		at = start
+		if jobFor(jobs, config, start) != nil {
+			continue
+		}
+		if suspension.Covers(window, start) || (suspension.Covers(window, created) && !end.Before(created.Add(late))) {
+			if len(frozen.starts) == maxFrozenStarts {
+				frozen.more = true
+				return frozen
+			}
+			frozen.starts = append(frozen.starts, start)
+		}
+	}
+}
+
+// jobFor returns the job that the config has for the start; nil if it has none.
+func jobFor(jobs []v1beta1.UpgradeJob, config *v1beta1.UpgradeConfig, start time.Time) *v1beta1.UpgradeJob {
+	for i := range jobs {
+		if metav1.IsControlledBy(&jobs[i], config) && jobs[i].Spec.StartAfter.Time.Equal(start) {
+			return &jobs[i]
+		}
+	}
+	return nil
+}
+
+// lines says the effect in sentences.
+func (e freezeEffect) lines(zone *time.Location) []string {
+	var lines []string
+	for _, c := range e.configs {
+		switch {
+		case c.invalid != nil:
+			lines = append(lines, fmt.Sprintf("UpgradeConfig %s creates no jobs in it. Its starts are not known: %v.", c.name, c.invalid))
+		case len(c.starts) == 0:
+			lines = append(lines, fmt.Sprintf("UpgradeConfig %s creates no jobs in it, and has no start in it.", c.name))
+		default:
+			lines = append(lines, fmt.Sprintf("UpgradeConfig %s creates no jobs for its starts: %s.", c.name, c.list(zone)))
+		}
+	}
+	for _, job := range e.skipped {
+		lines = append(lines, fmt.Sprintf("UpgradeJob %s, which starts at %s, will be skipped.", job.name, moment(job.start, zone)))
+	}
+	if len(lines) == 0 {
+		lines = append(lines, "It selects no UpgradeConfig, and no UpgradeJob that starts in it.")
+	}
+	for _, job := range e.starting {
+		lines = append(lines, fmt.Sprintf("UpgradeJob %s starts at %s all the same: the window does not select it (--jobs, --all).", job.name, moment(job.start, zone)))
+	}
+	for _, name := range e.running {
+		lines = append(lines, fmt.Sprintf("UpgradeJob %s runs, and goes on.", name))
+	}
+	return lines
+}
+
+func (c frozenConfig) list(zone *time.Location) string {
+	texts := make([]string, 0, len(c.starts)+1)
+	for _, start := range c.starts {
+		texts = append(texts, moment(start, zone))
+	}
+	if c.more {
+		texts = append(texts, "and others")
+	}
+	return strings.Join(texts, ", ")
+}

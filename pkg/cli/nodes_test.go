@@ -1,0 +1,107 @@
+// SPDX-FileCopyrightText: The managed-upgrade-operator authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	configv1 "github.com/openshift/api/config/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	o "github.com/appuio/managed-upgrade-operator/pkg/openshift/openshifttest"
+)
+
+// kubelet sets the version of the kubelet of a node.
+func kubelet(version string) func(*corev1.Node) {
+	return func(node *corev1.Node) { node.Status.NodeInfo.KubeletVersion = version }
+}
+
+// hostsInEachState is a cluster with a node in each state.
+func hostsInEachState() []client.Object {
+	old, towards := kubelet("v1.31.5"), o.NodeTowards("worker", "4.18.2")
+	apiServer := o.ClusterOperator("kube-apiserver", o.OperatorAt("4.18.2"), func(co *configv1.ClusterOperator) {
+		co.Status.Versions = append(co.Status.Versions, configv1.OperandVersion{Name: "kube-apiserver", Version: "1.31.6"})
+	})
+	return append([]client.Object{
+		upgraded(), apiServer, o.Pool("master", o.PoolAt("4.18.2")), o.Pool("worker", o.PoolTowards("4.18.2", 1)),
+		o.Pool("night", o.PoolTowards("4.18.2", 0), o.PoolPausedBy("upgrades/weekly-1795554000-abc1234")), o.Pool("late"),
+		o.MachineConfig("night", "4.18.1"), o.MachineConfig("night", "4.18.2"), o.MachineConfig("late", "4.18.1"),
+		upgradeJob(started(time.Minute, allSteps[:6]...), workerInWork),
+		o.Node("done", "master", atVersion("master", "4.18.2"), o.NodeRole("control-plane")),
+		o.Node("pending", "worker", old),
+		o.Node("worker-0", "worker", towards, o.NodeDraining("4.18.2"), old), o.Pod("shop", "cart", 0, "worker-0"), o.Budget("shop", "cart", 1, 1, 1),
+		o.Node("draining", "worker", towards, o.NodeDraining("4.18.2"), old),
+		o.Node("updating", "worker", towards, o.NodeDrained("4.18.2"), old),
+		o.Node("rebooting", "worker", towards, o.NodeRebooting("4.18.2"), old, o.NodeCondition(corev1.NodeReady, corev1.ConditionUnknown, "NodeStatusUnknown", "Kubelet stopped posting node status.")),
+		o.Node("uncordoning", "worker", atVersion("worker", "4.18.2"), o.NodeAnnotations(map[string]string{"desiredDrain": "uncordon-1"}), o.NodeCordoned()),
+		o.Node("degraded", "worker", towards, old, o.NodeAnnotations(map[string]string{"state": "Degraded", "reason": "unexpected on-disk state of /etc/crio.conf"})),
+		o.Node("lost", "worker", old, o.NodeCondition(corev1.NodeReady, corev1.ConditionUnknown, "NodeStatusUnknown", "Kubelet stopped posting node status.")),
+		o.Node("cordoned", "worker", old, o.NodeCordoned()),
+		o.Node("paused", "night", old),
+		o.Node("not-rendered", "late", old),
+		o.Node("strange", "windows", old),
+	}, configs("4.18.1", "4.18.2")...)
+}
+
+func TestNodes(t *testing.T) {
+	c := world(hostsInEachState()...).Build()
+	for _, line := range []string{"nodes", "nodes -o wide", "nodes -o json", "nodes --pool night"} {
+		out, errOut, status := runTool(t, c, window.Add(2*time.Hour), strings.Fields(line)...)
+		if status != ExitOK || errOut != "" {
+			t.Errorf("%s: exit status %d, %s", line, status, errOut)
+		}
+		golden(t, "look/nodes/"+strings.NewReplacer(" ", ".", "-", "").Replace(line)+".txt", out)
+	}
+	_, errOut, status := runTool(t, c, window, "nodes", "--pool", "nigth")
+	if want := `there is no MachineConfigPool "nigth"`; status != ExitFailed || !strings.Contains(errOut, want) {
+		t.Errorf("exit status %d, %q, want %q", status, errOut, want)
+	}
+}
+
+func TestManyNodesAreReadInPages(t *testing.T) {
+	objects := []client.Object{o.ClusterVersion(), o.Pool("worker"), o.MachineConfig("worker", "4.18.1")}
+	const many = 600
+	for i := range many {
+		objects = append(objects, o.Node(fmt.Sprintf("worker-%03d", i), "worker"))
+	}
+	all := world(objects...).Build()
+	paged := o.Paged(all, 250)
+	c := interceptor.NewClient(all, interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+		if _, nodes := list.(*corev1.NodeList); nodes {
+			return paged.List(ctx, list, options...)
+		}
+		return c.List(ctx, list, options...)
+	}})
+	out, errOut, status := runTool(t, c, window, "nodes")
+	if got := strings.Count(out, " done "); status != ExitOK || got != many {
+		t.Errorf("exit status %d, %s; %d nodes are done, want %d", status, errOut, got, many)
+	}
+}
+
+func TestOfManyNodesInWorkTheFirstAreLookedInto(t *testing.T) {
+	objects := []client.Object{o.ClusterVersion(), o.Budget("shop", "cart", 20, 20, 20), o.Pool("worker")}
+	for i := range 20 {
+		name := fmt.Sprintf("worker-%02d", i)
+		objects = append(objects, o.Node(name, "worker", o.NodeTowards("worker", "4.18.2"), o.NodeDraining("4.18.2")), o.Pod("shop", "cart", i, name))
+	}
+	out, errOut, status := runTool(t, world(objects...).Build(), window, "nodes")
+	if got := strings.Count(out, "worker-0"); got == 0 {
+		t.Fatalf("exit status %d, %s%s", status, out, errOut)
+	}
+	blocked := 0
+	for line := range strings.Lines(out) {
+		if strings.Contains(line, "drain-blocked ") {
+			blocked++
+		}
+	}
+	if blocked != maxNodesLookedInto {
+		t.Errorf("%d nodes are looked into, want %d:\n%s", blocked, maxNodesLookedInto, out)
+	}
+}
