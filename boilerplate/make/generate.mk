@@ -4,10 +4,12 @@
 ##@ Generate
 
 .PHONY: generate
-generate: ## Generate deep copy functions, mocks and docs/steps.md
+generate: ## Generate deep copy functions, mocks and the pages of docs that are made of code
 	$(CONTROLLER_GEN) object:headerFile=boilerplate/header.go.txt paths=./api/...
 	go generate ./...
 	go run ./boilerplate/stepsdoc -page docs/steps.md
+	go run ./boilerplate/metricsdoc -page docs/metrics.md
+	go run ./boilerplate/clidoc -page docs/cli.md
 	$(MAKE) --no-print-directory api-docs
 
 .PHONY: manifests

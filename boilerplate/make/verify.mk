@@ -5,7 +5,7 @@
 # the same in a fresh clone and in the middle of an edit.
 
 .PHONY: verify
-verify: verify-tidy verify-generated verify-crds vet lint ## Run all checks but the tests
+verify: verify-tidy verify-generated verify-crds verify-bundle vet lint ## Run all checks but the tests
 
 .PHONY: verify-tidy
 verify-tidy:

@@ -97,7 +97,9 @@ func (c *cluster) withUncheckedStatus(job *unstructured.Unstructured, do func())
 			}
 		}
 	})
-	restored := func() { edit(func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec = *strict.Spec.DeepCopy() }) }
+	restored := func() {
+		edit(func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec = *strict.Spec.DeepCopy() })
+	}
 	c.atEnd = append(c.atEnd, restored)
 	c.accepts(job, true)
 	do()

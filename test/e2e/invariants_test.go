@@ -117,14 +117,14 @@ func sound(job *v1beta1.UpgradeJob) error {
 }
 
 // final judges a revision of a job by the one before: what has an outcome changes no more, unless it is resumed. Only
-// what became of its last hooks, of its notifications, of the pools that it had paused and of its silences is recorded still.
+// what became of its last hooks, of its notifications, of the pools that it had paused, of its silences and of its extra machines is recorded still.
 func final(before, after *v1beta1.UpgradeJob) error {
 	if !before.Status.Phase.Finished() || len(before.Status.ResumedRequests) != len(after.Status.ResumedRequests) {
 		return nil
 	}
 	was, is := before.DeepCopy().Status, after.DeepCopy().Status
 	for _, status := range []*v1beta1.UpgradeJobStatus{&was, &is} {
-		status.HookTracker, status.Notifications, status.MaintenanceWindows = nil, nil, nil
+		status.HookTracker, status.Notifications, status.MaintenanceWindows, status.ExtraMachines = nil, nil, nil, nil
 		meta.RemoveStatusCondition(&status.Conditions, v1beta1.ConditionMachineConfigPoolsPaused)
 		for i := range status.Pools {
 			status.Pools[i].Paused, status.Pools[i].PausedBy = false, ""
