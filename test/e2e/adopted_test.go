@@ -126,7 +126,7 @@ func (c *cluster) accepts(like *unstructured.Unstructured, wanted bool) {
 		probe.Object["status"] = map[string]any{"phase": "Unheard"}
 		err := env.Client.Status().Update(c.ctx, probe)
 		if (err == nil) != wanted {
-			return fmt.Errorf("it says %v", err)
+			return fmt.Errorf("it accepts the status: %t", err == nil)
 		}
 		return nil
 	})
