@@ -155,6 +155,16 @@ func TestPictureTellsWhatIsBeyond(t *testing.T) {
 	}
 }
 
+// TestPictureKeepsMomentsAtItsEnd draws what takes no time at the very end inside.
+func TestPictureKeepsMomentsAtItsEnd(t *testing.T) {
+	end := minute(100).Time
+	line := timeline{From: minute(0).Time, To: end, Groups: []laneGroup{{Title: titleSteps, Lanes: []lane{{Label: "A", Bars: []bar{{Start: end, End: end, State: barDone}}}}}}}
+	p := draw(line, time.UTC, "")
+	if b := p.Rows[0].Bars[0]; b.Width < leastBar || b.X+b.Width > p.Right {
+		t.Errorf("the bar is %+v, the plot ends at %s", b, p.Right)
+	}
+}
+
 // TestPictureMergesTicks draws as many ticks as there are places, not as there are nodes.
 func TestPictureMergesTicks(t *testing.T) {
 	line := timeline{From: minute(0).Time, To: minute(100).Time, Groups: []laneGroup{{Title: titlePools, Lanes: []lane{{Label: "worker"}}}}}

@@ -199,6 +199,11 @@ func TestTimelineOfPools(t *testing.T) {
 		pool: []func(*mcfgv1.MachineConfigPool){towards, poolSince(mcfgv1.MachineConfigPoolUpdating, 71, 3, 1)},
 		want: "worker [waiting 5-70, running 71-100+, tick 30, tick 40] 1 of 3 updated", notes: "earliest time",
 	}, {
+		reason: "a pool whose time has not come, and that somebody has released",
+		job:    nightJob("j", v1beta1.PhaseActive, commenced, paused, holds(v1beta1.MachineConfigPoolStatus{UnpauseAfter: ptr.To(minute(300))})),
+		pool:   []func(*mcfgv1.MachineConfigPool){towards, poolSince(mcfgv1.MachineConfigPoolUpdating, 20, 3, 1)},
+		want:   "worker [running 20-100+, tick 30, tick 40] 1 of 3 updated",
+	}, {
 		reason: "a pool that somebody else paused is not the job's",
 		job:    nightJob("j", v1beta1.PhaseActive, commenced, paused, holds(v1beta1.MachineConfigPoolStatus{Paused: true})),
 		pool:   []func(*mcfgv1.MachineConfigPool){towards, openshifttest.PoolPaused(), poolSince("", 0, 3, 0)},
