@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
 	"github.com/appuio/managed-upgrade-operator/pkg/notify"
 )
@@ -60,6 +62,18 @@ func TestNotificationsUseSecrets(t *testing.T) {
 	if o.reads != 5 {
 		t.Errorf("the Secret was read %d times, want 5: it may have changed", o.reads)
 	}
+}
+
+// Whoever names a Secret gets to see it, so the operator does not send its own credentials, and says so.
+func TestNotificationsRefuseCredentials(t *testing.T) {
+	hook := newWebhook(t)
+	secret := newSecret("serving-cert", map[string]string{"url": hook.URL, "tls.key": secretMarker})
+	secret.Type = corev1.SecretTypeTLS
+	o := newOffice(t, newReceivedJob(v1beta1.NotificationReceiver{Name: "chat", URLFrom: &v1beta1.SecretKey{Name: "serving-cert", Key: "url"}}), secret)
+	r := o.notifications()
+	o.happens(jobStarted)
+	o.tell(r, "chat")
+	o.expectStatus("chat", "0 0 1 0 Secret serving-cert has the type kubernetes.io/tls, which is not sent to receivers: use one of type Opaque")
 }
 
 // Nothing that is secret gets into the log or into the status, whatever goes wrong.

@@ -7,6 +7,8 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"runtime/debug"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -40,6 +42,7 @@ type Collector struct {
 
 	failures  *prometheus.CounterVec
 	durations *prometheus.HistogramVec
+	panicked  sync.Map // by kind: there is a panic of it in the log
 }
 
 // NewCollector returns a collector, to be registered once.
@@ -76,7 +79,7 @@ func (c *Collector) Collect(metrics chan<- prometheus.Metric) {
 	s.add(buildInfo, 1, c.Version, runtime.Version())
 	s.add(leader, number(leading))
 	if leading {
-		c.collect(s)
+		c.collect(context.Background(), s)
 	}
 	for _, m := range s.metrics {
 		metrics <- m
@@ -86,8 +89,8 @@ func (c *Collector) Collect(metrics chan<- prometheus.Metric) {
 }
 
 // collect gathers what there is, and judges it.
-func (c *Collector) collect(s *series) {
-	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
+func (c *Collector) collect(ctx context.Context, s *series) {
+	ctx, cancel := context.WithTimeout(ctx, scrapeTimeout)
 	defer cancel()
 	w := c.gather(ctx)
 	for _, j := range judges {
@@ -102,7 +105,11 @@ func (c *Collector) collect(s *series) {
 func (c *Collector) guarded(ctx context.Context, kind string, part func() error) {
 	defer func() {
 		if r := recover(); r != nil {
-			c.failed(ctx, kind, fmt.Errorf("panic: %v", r))
+			err := fmt.Errorf("panic: %v", r)
+			c.failed(ctx, kind, err)
+			if _, told := c.panicked.LoadOrStore(kind, true); !told { // the next scrape panics too
+				log.FromContext(ctx).WithName("metrics").Error(err, "A part of the metrics is missing because of a defect", "kind", kind, "stack", string(debug.Stack()))
+			}
 		}
 	}()
 	if err := part(); err != nil {

@@ -211,15 +211,6 @@ func TestClusterVersionThatCannotBeRead(t *testing.T) {
 		machine_config_pool_machines{pool="worker"} 10`)
 }
 
-// A defect in one part must not end the process, and not hide the other parts.
-func TestPanicsCostTheirPartOnly(t *testing.T) {
-	c := newTestCollector(newReader(everything()...), func(o *Options) { o.Steps = func(context.Context, string) []string { panic("a defect") } })
-	expect(t, c, "collect_errors_total machine_config_pool_machines upgradeconfig_pin_version_window_seconds", `
-		collect_errors_total{kind="UpgradeJob"} 1
-		machine_config_pool_machines{pool="worker"} 10
-		upgradeconfig_pin_version_window_seconds{namespace="upgrades",upgradeconfig="weekly"} 0`)
-}
-
 func TestDeletedObjectsVanish(t *testing.T) {
 	objects := everything()
 	for _, object := range objects {

@@ -32,8 +32,14 @@ type Secrets struct {
 }
 
 type secret struct {
-	poll.Question[map[string][]byte]
+	poll.Question[content]
 	lastUsed time.Time
+}
+
+// content is what is used of a Secret.
+type content struct {
+	kind corev1.SecretType
+	data map[string][]byte
 }
 
 // NewSecrets returns Secrets that read through reader, which should not keep what it reads.
@@ -46,20 +52,29 @@ func NewSecrets(reader client.Reader, clk clock.PassiveClock) *Secrets {
 func (s *Secrets) Target(ctx context.Context, namespace string, r *v1beta1.NotificationReceiver) (Target, error) {
 	target := Target{URL: r.URL}
 	if r.URLFrom != nil {
-		url, err := s.value(ctx, namespace, r.URLFrom)
+		key := client.ObjectKey{Namespace: namespace, Name: r.URLFrom.Name}
+		data, err := s.toSend(ctx, key)
+		if err != nil {
+			return Target{}, err
+		}
+		url, err := s.value(data, key, r.URLFrom.Key)
 		if err != nil {
 			return Target{}, err
 		}
 		target.URL = string(url)
 	}
 	if r.CAFrom != nil {
-		var err error
-		if target.CA, err = s.value(ctx, namespace, r.CAFrom); err != nil {
+		key := client.ObjectKey{Namespace: namespace, Name: r.CAFrom.Name}
+		found, err := s.get(ctx, key)
+		if err != nil {
+			return Target{}, err
+		}
+		if target.CA, err = s.value(found.data, key, r.CAFrom.Key); err != nil {
 			return Target{}, err
 		}
 	}
 	if r.HeadersFrom != nil {
-		headers, err := s.get(ctx, client.ObjectKey{Namespace: namespace, Name: r.HeadersFrom.Name})
+		headers, err := s.toSend(ctx, client.ObjectKey{Namespace: namespace, Name: r.HeadersFrom.Name})
 		if err != nil {
 			return Target{}, err
 		}
@@ -83,45 +98,56 @@ func (s *Secrets) Forget(namespace string, r *v1beta1.NotificationReceiver) {
 	}
 }
 
-func (s *Secrets) value(ctx context.Context, namespace string, from *v1beta1.SecretKey) ([]byte, error) {
-	key := client.ObjectKey{Namespace: namespace, Name: from.Name}
-	data, err := s.get(ctx, key)
+// toSend returns the data of a Secret that a receiver gets to see. Whoever names the Secret and the receiver need not be allowed to read
+// Secrets, so those are refused that OpenShift itself puts beside the operator: the key that it serves metrics with, and tokens of its account.
+func (s *Secrets) toSend(ctx context.Context, key client.ObjectKey) (map[string][]byte, error) {
+	found, err := s.get(ctx, key)
 	if err != nil {
 		return nil, err
 	}
-	if value := data[from.Key]; len(value) > 0 {
-		return value, nil
+	switch found.kind {
+	case corev1.SecretTypeTLS, corev1.SecretTypeServiceAccountToken, corev1.SecretTypeDockercfg, corev1.SecretTypeDockerConfigJson:
+		s.forget(key)
+		return nil, failf("Secret %s has the type %s, which is not sent to receivers: use one of type %s", key.Name, found.kind, corev1.SecretTypeOpaque)
 	}
-	s.forget(key)
-	if _, ok := data[from.Key]; ok {
-		return nil, failf("the key %s of Secret %s is empty", from.Key, from.Name)
-	}
-	return nil, failf("Secret %s has no key %s", from.Name, from.Key)
+	return found.data, nil
 }
 
-func (s *Secrets) get(ctx context.Context, key client.ObjectKey) (map[string][]byte, error) {
+// value returns what a key of the Secret has.
+func (s *Secrets) value(data map[string][]byte, from client.ObjectKey, key string) ([]byte, error) {
+	if value := data[key]; len(value) > 0 {
+		return value, nil
+	}
+	s.forget(from)
+	if _, ok := data[key]; ok {
+		return nil, failf("the key %s of Secret %s is empty", key, from.Name)
+	}
+	return nil, failf("Secret %s has no key %s", from.Name, key)
+}
+
+func (s *Secrets) get(ctx context.Context, key client.ObjectKey) (content, error) {
 	now := s.clock.Now()
-	data, err := s.use(key, now).Get(ctx, now, SecretInterval, func(ctx context.Context) (map[string][]byte, error) {
+	known, err := s.use(key, now).Get(ctx, now, SecretInterval, func(ctx context.Context) (content, error) {
 		found := &corev1.Secret{}
 		err := s.reader.Get(ctx, key, found)
-		return found.Data, err
+		return content{found.Type, found.Data}, err
 	})
 	if err == nil {
-		return data, nil
+		return known, nil
 	}
 	s.forget(key) // it may be there the next time: the backoff of the receiver spares requests
 	if ctx.Err() != nil {
-		return nil, fmt.Errorf("get Secret %s: %w", key, err)
+		return content{}, fmt.Errorf("get Secret %s: %w", key, err)
 	}
 	switch reason := apierrors.ReasonForError(err); {
 	case apierrors.IsNotFound(err):
-		return nil, failf("there is no Secret %s", key.Name)
+		return content{}, failf("there is no Secret %s", key.Name)
 	case apierrors.IsForbidden(err):
-		return nil, failf("the operator may not read Secret %s", key.Name)
+		return content{}, failf("the operator may not read Secret %s", key.Name)
 	case reason != "":
-		return nil, failf("Secret %s cannot be read: %s", key.Name, reason)
+		return content{}, failf("Secret %s cannot be read: %s", key.Name, reason)
 	default:
-		return nil, failf("Secret %s cannot be read", key.Name)
+		return content{}, failf("Secret %s cannot be read", key.Name)
 	}
 }
 

@@ -50,6 +50,11 @@ func newSecret(name string, data map[string]string) *corev1.Secret {
 	return s
 }
 
+func ofType(kind corev1.SecretType, s *corev1.Secret) *corev1.Secret {
+	s.Type = kind
+	return s
+}
+
 // secretReceiver has all that it needs in Secrets.
 func secretReceiver() *v1beta1.NotificationReceiver {
 	return &v1beta1.NotificationReceiver{
@@ -110,6 +115,62 @@ func TestTarget(t *testing.T) {
 				t.Errorf("target (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// The operator's own credentials must not get to whoever may only name a Secret of their namespace.
+func TestCredentialsAreNotSent(t *testing.T) {
+	credentials := map[string]string{"url": "https://" + marker, "ca.crt": "PEM", "tls.key": marker, "token": marker}
+	by := map[string]*v1beta1.NotificationReceiver{
+		"urlFrom":     {URLFrom: &v1beta1.SecretKey{Name: "chat", Key: "url"}},
+		"headersFrom": {URL: "https://example.com", HeadersFrom: &v1beta1.SecretName{Name: "chat"}},
+	}
+	for _, kind := range []corev1.SecretType{
+		corev1.SecretTypeTLS, corev1.SecretTypeServiceAccountToken, corev1.SecretTypeDockercfg, corev1.SecretTypeDockerConfigJson,
+	} {
+		v := newVault(ofType(kind, newSecret("chat", credentials)))
+		s := NewSecrets(v, clocktesting.NewFakePassiveClock(now))
+		for from, receiver := range by {
+			t.Run(string(kind)+" by "+from, func(t *testing.T) {
+				target, err := s.Target(t.Context(), "upgrades", receiver)
+				expectFailure(t, err, "Secret chat has the type "+string(kind)+", which is not sent to receivers: use one of type Opaque")
+				if diff := cmp.Diff(Target{}, target); diff != "" {
+					t.Errorf("target (-want +got):\n%s", diff)
+				}
+			})
+		}
+		// A CA is compared with, and not sent. That of OpenShift's own services is in Secrets like these.
+		target, err := s.Target(t.Context(), "upgrades", &v1beta1.NotificationReceiver{URL: "https://x", CAFrom: &v1beta1.SecretKey{Name: "chat", Key: "ca.crt"}})
+		if err != nil || string(target.CA) != "PEM" {
+			t.Errorf("%s by caFrom: got %q, error %v", kind, target.CA, err)
+		}
+	}
+}
+
+func TestOtherTypesAreSent(t *testing.T) {
+	for _, kind := range []corev1.SecretType{"", corev1.SecretTypeOpaque, corev1.SecretTypeBasicAuth, "example.com/webhook"} {
+		v := newVault(ofType(kind, newSecret("chat", map[string]string{"url": "https://a"})))
+		receiver := &v1beta1.NotificationReceiver{URLFrom: &v1beta1.SecretKey{Name: "chat", Key: "url"}, HeadersFrom: &v1beta1.SecretName{Name: "chat"}}
+		got, err := NewSecrets(v, clocktesting.NewFakePassiveClock(now)).Target(t.Context(), "upgrades", receiver)
+		if err != nil || got.URL != "https://a" || got.Headers["url"] != "https://a" {
+			t.Errorf("%q: got %+v, error %v", kind, got, err)
+		}
+	}
+}
+
+// The type of a Secret cannot be changed: it is made anew, and the receiver must not wait for what was read of the first one.
+func TestSecretIsMadeAnewWithAnotherType(t *testing.T) {
+	v := newVault(ofType(corev1.SecretTypeTLS, newSecret("chat", map[string]string{"url": "https://a"})))
+	s := NewSecrets(v, clocktesting.NewFakePassiveClock(now))
+	receiver := &v1beta1.NotificationReceiver{URLFrom: &v1beta1.SecretKey{Name: "chat", Key: "url"}}
+	if _, err := s.Target(t.Context(), "upgrades", receiver); err == nil {
+		t.Fatal("there is no error, want one: the Secret is a certificate")
+	}
+	if err := errors.Join(v.Delete(t.Context(), newSecret("chat", nil)), v.Create(t.Context(), newSecret("chat", map[string]string{"url": "https://b"}))); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := s.Target(t.Context(), "upgrades", receiver); err != nil || got.URL != "https://b" {
+		t.Errorf("got %q, error %v", got.URL, err)
 	}
 }
 

@@ -20,6 +20,8 @@ import (
 const (
 	// profileMaxAge is how old the cluster's TLS profile may be when a connection is opened. It is not watched: it hardly ever changes.
 	profileMaxAge = 5 * time.Minute
+	// profileRetry is how long nobody asks again after the profile could not be read.
+	profileRetry = 10 * time.Second
 	// profileTimeout bounds how long a connection waits for it.
 	profileTimeout = 2 * time.Second
 )
@@ -31,33 +33,35 @@ type tlsProfile struct {
 
 	mutex  sync.Mutex
 	reader client.Reader // set before the first connection
-	read   time.Time
-	failed bool
+	asked  time.Time
+	failed bool        // whether it could not be read when it was asked for
 	config *tls.Config // what holds at present
 }
 
 // follow lets each connection be opened as the profile says at that moment.
 func (p *tlsProfile) follow(base *tls.Config) {
 	apply(base, *configv1.TLSProfiles[configv1.TLSProfileIntermediateType])
-	base.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
-		return p.current(hello.Context(), base), nil
-	}
+	base.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { return p.current(base), nil }
 }
 
 // current returns the settings for a connection. What was read last holds while the profile cannot be read.
-func (p *tlsProfile) current(ctx context.Context, base *tls.Config) *tls.Config {
+// Connections that are opened meanwhile wait: what one of them may use is not known yet either.
+func (p *tlsProfile) current(base *tls.Config) *tls.Config {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	now := p.clock.Now()
-	if p.config != nil && now.Sub(p.read) < profileMaxAge && !now.Before(p.read) {
+	now, maxAge := p.clock.Now(), profileMaxAge
+	if p.failed {
+		maxAge = profileRetry
+	}
+	if p.config != nil && now.Sub(p.asked) < maxAge && !now.Before(p.asked) {
 		return p.config
 	}
-	spec, err := p.fetch(ctx)
-	p.read = now
+	spec, err := p.fetch()
+	p.asked = now
 	switch {
 	case err == nil:
 		p.failed = false
-	case !p.failed: // once, not every five minutes
+	case !p.failed: // once, not every ten seconds
 		p.failed = true
 		p.log.Info("The cluster's TLS profile cannot be read; the last one that was, or else Intermediate, holds", "error", err.Error())
 	}
@@ -70,9 +74,9 @@ func (p *tlsProfile) current(ctx context.Context, base *tls.Config) *tls.Config 
 	return p.config
 }
 
-// fetch reads the profile; Intermediate with an error.
-func (p *tlsProfile) fetch(ctx context.Context) (configv1.TLSProfileSpec, error) {
-	ctx, cancel := context.WithTimeout(ctx, profileTimeout)
+// fetch reads the profile; Intermediate with an error. It has a context of its own: the answer is for all, and whose connection asks may be gone by then.
+func (p *tlsProfile) fetch() (configv1.TLSProfileSpec, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), profileTimeout)
 	defer cancel()
 	server := &configv1.APIServer{}
 	if err := p.reader.Get(ctx, types.NamespacedName{Name: "cluster"}, server); err != nil {

@@ -12,8 +12,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/prometheus/prometheus/promql/parser"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/yaml"
 
 	"github.com/appuio/managed-upgrade-operator/pkg/cli"
 )
@@ -70,6 +72,94 @@ func TestEachAlertHasItsRunbook(t *testing.T) {
 			t.Errorf("the runbook %s has no alert", name)
 		}
 	}
+}
+
+// A reason by which an alert fires is the first thing that is looked up.
+func TestRunbooksNameTheReasonsOfTheirAlerts(t *testing.T) {
+	found := 0
+	for _, rule := range alerts(t) {
+		parsed, err := parser.ParseExpr(rule.Expr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		page := runbook(t, rule.Alert+".md")
+		parser.Inspect(parsed, func(node parser.Node, _ []parser.Node) error {
+			selector, ok := node.(*parser.VectorSelector)
+			if !ok {
+				return nil
+			}
+			for _, matcher := range selector.LabelMatchers {
+				if matcher.Name != "reason" {
+					continue
+				}
+				for reason := range strings.SplitSeq(matcher.Value, "|") {
+					found++
+					if !strings.Contains(page, "`"+reason+"`") {
+						t.Errorf("the runbook of %s does not name the reason %s", rule.Alert, reason)
+					}
+				}
+			}
+			return nil
+		})
+	}
+	if found < 3 {
+		t.Errorf("found %d reasons, the test is blind", found)
+	}
+}
+
+// A name that several groups have is that of the first one to oc, which is OpenShift's for ClusterVersion.
+func TestCommandsOfRunbooksNameTheGroup(t *testing.T) {
+	command := regexp.MustCompile(`oc .*\b(?:get|describe|delete|edit|patch) (KIND|upgradeconfigs?|UpgradeConfig)([^\s]*)`)
+	for _, path := range runbooks(t) {
+		for _, match := range command.FindAllStringSubmatch(runbook(t, filepath.Base(path)), -1) {
+			if !strings.HasPrefix(match[2], ".managedupgrade.appuio.io") && !strings.HasPrefix(match[2], ".upgrade.managed.openshift.io") {
+				t.Errorf("%s: %s does not say of which group", filepath.Base(path), match[0])
+			}
+		}
+	}
+}
+
+// Each kind that may be not ready is on the page of the alert.
+func TestScheduleInvalidHasAllKinds(t *testing.T) {
+	page := runbook(t, "ManagedUpgradeScheduleInvalid.md")
+	kinds := slices.Concat(kindsOfGroup(t, "managedupgrade.appuio.io"), []string{"UpgradeConfig.upgrade.managed.openshift.io"})
+	for _, kind := range kinds {
+		if kind != "UpgradeJob" && !strings.Contains(page, "\n| "+kind+" | ") {
+			t.Errorf("the table of kinds lacks %s", kind)
+		}
+	}
+}
+
+// kindsOfGroup returns the kinds that the operator brings.
+func kindsOfGroup(t *testing.T, group string) []string {
+	t.Helper()
+	root, err := root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	paths, err := filepath.Glob(filepath.Join(root, "deploy", "crds", group+"_*.yaml"))
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("found %d CRDs: %v", len(paths), err)
+	}
+	var kinds []string
+	for _, path := range paths {
+		content, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		crd := struct {
+			Spec struct {
+				Names struct {
+					Kind string `json:"kind"`
+				} `json:"names"`
+			} `json:"spec"`
+		}{}
+		if err := yaml.Unmarshal(content, &crd); err != nil {
+			t.Fatal(err)
+		}
+		kinds = append(kinds, crd.Spec.Names.Kind)
+	}
+	return kinds
 }
 
 // Whoever was woken up must not have to find out that a command does not exist.
