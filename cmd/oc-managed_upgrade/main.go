@@ -21,6 +21,7 @@ var version = "devel"
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once, whatever it waits for
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
 	status := cli.Run(ctx, os.Args[1:], streams, cli.Options{Program: os.Args[0], Version: version, Clock: clock.RealClock{}})
 	stop()

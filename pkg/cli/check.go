@@ -204,7 +204,7 @@ func (t *tool) makeChecks(ctx context.Context, c client.Client, cv *configv1.Clu
 	}
 	var checks []healthcheck.Check
 	for _, check := range steps.HealthChecks(variant.Steps(), conditions...) {
-		checks = append(checks, checkOfUser{check, servers.missing})
+		checks = append(checks, checkOfUser{check, servers})
 		report.Checks = append(report.Checks, check.Name())
 	}
 	target := checkTarget(cv, subject, o.to)
@@ -241,11 +241,13 @@ func forUser(text string) string {
 	return strings.ReplaceAll(text, "the operator's service account may not ask it", "your token does not allow it (ClusterRole cluster-monitoring-view does)")
 }
 
+// notVerified is what crypto/tls says of a server whose certificate does not come of a CA that is known.
+const notVerified = "failed to verify certificate"
+
 // checkOfUser makes a check with the rights of the user, and says what they lack.
 type checkOfUser struct {
 	healthcheck.Check
-	// missing says why there is no Prometheus, and how to name one; empty if there is one.
-	missing string
+	servers monitoringServers
 }
 
 // Run makes the check. An answer that the user may not have is a finding that names the permission.
@@ -262,8 +264,10 @@ func (c checkOfUser) Run(ctx context.Context, request healthcheck.Request) (heal
 			ClearsWhen: "you are given that permission: the ClusterRole managed-upgrade-operator-viewer has it",
 		})
 		return report, nil
-	case c.missing != "" && request.Monitoring == nil:
-		return report, errors.New(c.missing)
+	case c.servers.missing != "" && request.Monitoring == nil:
+		return report, errors.New(c.servers.missing)
+	case strings.Contains(err.Error(), notVerified):
+		return report, fmt.Errorf("%s: %s", err.Error(), c.servers.distrust)
 	}
 	return report, errors.New(err.Error()) // openshift.Describe would leave the details to the operator's log
 }

@@ -4,6 +4,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -47,9 +48,9 @@ func (o *monitoringOptions) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.prometheusURL, "prometheus-url", "",
 		"URL of Prometheus or Thanos. The token of the kubeconfig is not sent there. The route thanos-querier of OpenShift where none is given.")
 	flags.StringVar(&o.alertmanagerURL, "alertmanager-url", "",
-		"URL of Alertmanager, which knows the silenced alerts. The route alertmanager-main of OpenShift where neither URL is given.")
+		"URL of Alertmanager, which knows the silenced alerts. Only together with --prometheus-url; the route alertmanager-main of OpenShift where neither is given.")
 	flags.StringVar(&o.tokenFile, "prometheus-token-file", "", "File with a bearer token for both. The token of the kubeconfig where none is given.")
-	flags.StringVar(&o.caFile, "prometheus-ca-file", "", "File with the CA certificates of both. Those of this computer and of OpenShift's ingress where none is given.")
+	flags.StringVar(&o.caFile, "prometheus-ca-file", "", "File with the CA certificates of both. Those of this computer, of the kubeconfig and of OpenShift's ingress where none is given.")
 }
 
 // monitoringServers is the way to the cluster's monitoring.
@@ -58,10 +59,15 @@ type monitoringServers struct {
 	client *monitoring.Client
 	// missing says why there is no way, and what to do about it.
 	missing string
+	// distrust says what to do where the certificates of the servers cannot be verified.
+	distrust string
 }
 
 // findMonitoring returns the way to Prometheus and Alertmanager. It fails only for flags that cannot be used.
 func (t *tool) findMonitoring(ctx context.Context, c client.Client, o monitoringOptions) (monitoringServers, error) {
+	if o.alertmanagerURL != "" && o.prometheusURL == "" { // the token that OpenShift's routes get would be sent there
+		return monitoringServers{}, usagef("--alertmanager-url can be given only together with --prometheus-url")
+	}
 	for _, file := range []string{o.tokenFile, o.caFile} {
 		if file == "" {
 			continue
@@ -70,6 +76,7 @@ func (t *tool) findMonitoring(ctx context.Context, c client.Client, o monitoring
 			return monitoringServers{}, usagef("a file for Prometheus cannot be read: %v", err)
 		}
 	}
+	servers := monitoringServers{distrust: "give the CA certificates by --prometheus-ca-file"}
 	options := monitoring.Options{PrometheusURL: o.prometheusURL, AlertmanagerURL: o.alertmanagerURL, TokenFile: o.tokenFile, CAFile: o.caFile}
 	if o.prometheusURL == "" {
 		host, missing := routeHost(ctx, c, prometheusRoute)
@@ -77,22 +84,25 @@ func (t *tool) findMonitoring(ctx context.Context, c client.Client, o monitoring
 			return monitoringServers{missing: missing}, nil
 		}
 		options.PrometheusURL = "https://" + host
-		if options.AlertmanagerURL == "" {
-			if host, missing := routeHost(ctx, c, alertmanagerRoute); missing == "" {
-				options.AlertmanagerURL = "https://" + host
-			}
+		if host, missing := routeHost(ctx, c, alertmanagerRoute); missing == "" {
+			options.AlertmanagerURL = "https://" + host
 		}
-		carrier, missing, err := t.routeTransport(ctx, c, o)
+		roots, distrust, err := t.trusted(ctx, c, o.caFile)
+		if err != nil {
+			return monitoringServers{}, err
+		}
+		servers.distrust = cmp.Or(distrust, servers.distrust)
+		options.Transport, missing, err = t.routeTransport(ctx, roots, o)
 		if err != nil || missing != "" {
 			return monitoringServers{missing: missing}, err
 		}
-		options.Transport = carrier
 	}
 	found, err := monitoring.New(options)
 	if err != nil {
 		return monitoringServers{}, usageError{err}
 	}
-	return monitoringServers{client: found}, nil
+	servers.client = found
+	return servers, nil
 }
 
 // routeHost returns the host of a route of OpenShift's monitoring, or says why it is not known.
@@ -119,11 +129,7 @@ func routeHost(ctx context.Context, c client.Reader, name string) (host, missing
 }
 
 // routeTransport carries requests to OpenShift's routes, with the token of the file or of the kubeconfig, or says that there is no token.
-func (t *tool) routeTransport(ctx context.Context, c client.Reader, o monitoringOptions) (carrier http.RoundTripper, missing string, err error) {
-	roots, err := trusted(ctx, c, o.caFile)
-	if err != nil {
-		return nil, "", err
-	}
+func (t *tool) routeTransport(ctx context.Context, roots *x509.CertPool, o monitoringOptions) (carrier http.RoundTripper, missing string, err error) {
 	base := &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}
 	if o.tokenFile != "" {
 		carrier, err = transport.NewBearerAuthWithRefreshRoundTripper("", o.tokenFile, base)
@@ -175,27 +181,37 @@ type carry func(*http.Request) (*http.Response, error)
 // RoundTrip calls the function.
 func (c carry) RoundTrip(r *http.Request) (*http.Response, error) { return c(r) }
 
-// trusted returns the certificates by which OpenShift's routes are known: those of the file, or those of this computer and of the ingress, as far as the user may
-// read them.
-func trusted(ctx context.Context, c client.Reader, caFile string) (*x509.CertPool, error) {
+// trusted returns the certificates by which OpenShift's routes are known: those of the file, or those of this computer, of the kubeconfig's cluster, and of the
+// ingress. Where the user may not read the last, distrust says so.
+func (t *tool) trusted(ctx context.Context, c client.Reader, caFile string) (roots *x509.CertPool, distrust string, err error) {
 	if caFile != "" {
-		roots := x509.NewCertPool()
+		roots = x509.NewCertPool()
 		content, err := os.ReadFile(caFile) //nolint:gosec // the user names the file
 		if err != nil {
-			return nil, usagef("--prometheus-ca-file cannot be read: %v", err)
+			return nil, "", usagef("--prometheus-ca-file cannot be read: %v", err)
 		}
 		if !roots.AppendCertsFromPEM(content) {
-			return nil, usageError{errors.New("--prometheus-ca-file has no certificate in it")}
+			return nil, "", usageError{errors.New("--prometheus-ca-file has no certificate in it")}
 		}
-		return roots, nil
+		return roots, "", nil
 	}
-	roots, err := x509.SystemCertPool()
-	if err != nil {
+	if roots, err = x509.SystemCertPool(); err != nil {
 		roots = x509.NewCertPool()
 	}
-	certificates := &corev1.ConfigMap{}
-	if err := c.Get(ctx, client.ObjectKey{Namespace: managedNamespace, Name: ingressCertificates}, certificates); err == nil {
-		roots.AppendCertsFromPEM([]byte(certificates.Data[certificatesKey]))
+	config, err := t.flags.ToRESTConfig()
+	if err == nil {
+		err = rest.LoadTLSFiles(config)
 	}
-	return roots, nil
+	if err != nil {
+		return nil, "", fmt.Errorf("read the certificates of the kubeconfig: %w", err)
+	}
+	roots.AppendCertsFromPEM(config.CAData)
+	certificates := &corev1.ConfigMap{}
+	err = c.Get(ctx, client.ObjectKey{Namespace: managedNamespace, Name: ingressCertificates}, certificates)
+	if apierrors.IsForbidden(err) {
+		distrust = fmt.Sprintf("you may not get ConfigMap %s/%s, which has the CA certificates of OpenShift's ingress: give them by --prometheus-ca-file",
+			managedNamespace, ingressCertificates)
+	}
+	roots.AppendCertsFromPEM([]byte(certificates.Data[certificatesKey])) // none if it could not be read
+	return roots, distrust, nil
 }

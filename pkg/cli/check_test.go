@@ -203,6 +203,12 @@ func TestCheckFailsClosed(t *testing.T) {
 		}, nil, "but the cluster has no routes: give --prometheus-url", ""},
 		{"certificate not trusted", func(*actWorld) {}, []string{"--prometheus-ca-file", ""}, "Prometheus cannot be asked: tls: failed to verify certificate", ""},
 		{"token file refused", func(*actWorld) { thanos.status = http.StatusUnauthorized }, []string{"--prometheus-token-file", token}, "Prometheus answers 401 Unauthorized: your token does not allow it", "Bearer of-the-file"},
+		{"another Alertmanager alone", func(*actWorld) {}, []string{"--alertmanager-url", thanos.URL}, "--alertmanager-url can be given only together with --prometheus-url", ""},
+		{"another Alertmanager alone, with a token", func(*actWorld) {}, []string{"--alertmanager-url", thanos.URL, "--prometheus-token-file", token}, "--alertmanager-url can be given only", ""},
+		{"certificates forbidden", func(w *actWorld) { w.funcs.Get = forbidCertificates }, []string{"--prometheus-ca-file", ""},
+			"failed to verify certificate: x509: certificate signed by unknown authority: you may not get ConfigMap openshift-config-managed/default-ingress-cert, which has the CA certificates of OpenShift's ingress: give them by --prometheus-ca-file", ""},
+		{"certificates of another Prometheus", func(*actWorld) {}, []string{"--prometheus-ca-file", "", "--prometheus-url", thanos.URL},
+			"failed to verify certificate: x509: certificate signed by unknown authority: give the CA certificates by --prometheus-ca-file", ""},
 		{"another Prometheus gets no token", func(*actWorld) { thanos.status = http.StatusUnauthorized }, []string{"--prometheus-url", thanos.URL}, "Prometheus answers 401 Unauthorized", ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -211,8 +217,8 @@ func TestCheckFailsClosed(t *testing.T) {
 			w := newCheckWorld(t, thanos, healthy...)
 			tc.setUp(w)
 			text, status := w.run(append([]string{"check", "weekly", "--prometheus-ca-file", thanos.caFile}, tc.args...)...)
-			if status != ExitFailed || !strings.Contains(text, tc.want) {
-				t.Errorf("status %d, want 1 and %q:\n%s", status, tc.want, text)
+			if status == ExitOK || !strings.Contains(text, tc.want) {
+				t.Errorf("status %d, want an error or findings, and %q:\n%s", status, tc.want, text)
 			}
 			if strings.Contains(text, "of-the-user") || strings.Contains(text, "of-the-file") {
 				t.Errorf("the output has the token in it:\n%s", text)
@@ -223,6 +229,33 @@ func TestCheckFailsClosed(t *testing.T) {
 				t.Error("a token was sent")
 			}
 		})
+	}
+}
+
+// forbidCertificates is an API server that does not let the user read the certificates of the ingress.
+func forbidCertificates(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+	if _, ok := object.(*corev1.ConfigMap); ok {
+		return denied("get", "configmaps")
+	}
+	return c.Get(ctx, key, object, options...)
+}
+
+// TestCheckTrustsTheKubeconfig: where one CA has signed the certificates of the API server and of the ingress, the user need not read that of the ingress.
+func TestCheckTrustsTheKubeconfig(t *testing.T) {
+	thanos := newFakeThanos(t)
+	w := newCheckWorld(t, thanos, openshifttest.ClusterVersion(), openshifttest.ClusterOperator("etcd"), actConfig())
+	w.funcs.Get = forbidCertificates
+	content, err := os.ReadFile(w.kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	trusting := strings.Replace(string(content), "cluster: {", fmt.Sprintf("cluster: {certificate-authority: %q, ", thanos.caFile), 1)
+	if err := os.WriteFile(w.kubeconfig, []byte(trusting), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	text, status := w.run("check", "weekly")
+	if status != ExitOK || !strings.Contains(text, "healthy: ") || strings.Contains(text, "note: ") || !thanos.seen("Bearer of-the-user") {
+		t.Errorf("status %d:\n%s", status, text)
 	}
 }
 

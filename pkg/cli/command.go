@@ -52,6 +52,8 @@ type tool struct {
 	program string
 	// noColor turns colours off on a terminal too.
 	noColor bool
+	// terminal says whether a stream is a terminal. Tests set it.
+	terminal func(stream any) bool
 	// dial returns the client where it is not that of the kubeconfig. Nil for that; tests set it.
 	dial func() (client.WithWatch, error)
 }
@@ -92,7 +94,7 @@ func newTool(streams genericiooptions.IOStreams, o Options) *tool {
 	flags := genericclioptions.NewConfigFlags(true)
 	flags.CacheDir = nil // nothing is cached
 	flags.Timeout = ptr.To(defaultRequestTimeout)
-	return &tool{IOStreams: streams, clock: o.Clock, flags: flags, program: programName(o.Program)}
+	return &tool{IOStreams: streams, clock: o.Clock, flags: flags, program: programName(o.Program), terminal: isTerminal}
 }
 
 // programName is how the user calls the plugin: "kubectl managed-upgrade" for a path that ends in kubectl-managed_upgrade.

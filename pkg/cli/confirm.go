@@ -28,26 +28,47 @@ const fieldOwner = client.FieldOwner("oc-managed-upgrade")
 // errDeclined says that the user was asked and did not say yes.
 var errDeclined = errors.New("nothing was changed: you did not say yes")
 
+// errInterrupted says that the user was asked and ended the program.
+var errInterrupted = errors.New("nothing was changed: interrupted")
+
 // confirm asks the user whether to go on, and returns nil if they say yes, or if --yes was given. Without a terminal there is nobody to ask: that is an error.
-func (t *tool) confirm(question string, yes bool) error {
+func (t *tool) confirm(ctx context.Context, question string, yes bool) error {
 	if yes {
 		return nil
 	}
-	return ask(t.In, t.ErrOut, isTerminal(t.In), question)
+	return ask(ctx, t.In, t.ErrOut, t.terminal(t.In), question)
 }
 
-// ask asks a question that is answered with no unless somebody writes yes.
-func ask(in io.Reader, out io.Writer, terminal bool, question string) error {
+// reply is what was read, and why not all of it.
+type reply struct {
+	text string
+	err  error
+}
+
+// ask asks a question that is answered with no unless somebody writes yes. It is over when the context is: then whoever reads goes on reading, and the answer
+// counts no more. The program is about to end.
+func ask(ctx context.Context, in io.Reader, out io.Writer, terminal bool, question string) error {
 	if !terminal {
 		return errors.New("nothing was changed: there is no terminal to ask on; give --yes if you are sure")
 	}
 	fmt.Fprintf(out, "%s [y/N] ", question)
-	answer, err := bufio.NewReader(in).ReadString('\n')
-	if err != nil && answer == "" {
+	replies := make(chan reply, 1)
+	go func() {
+		text, err := bufio.NewReader(in).ReadString('\n')
+		replies <- reply{text, err}
+	}()
+	var given reply
+	select {
+	case <-ctx.Done():
 		fmt.Fprintln(out)
-		return fmt.Errorf("nothing was changed: read the answer: %w", err)
+		return errInterrupted
+	case given = <-replies:
 	}
-	switch strings.ToLower(strings.TrimSpace(answer)) {
+	if given.err != nil && given.text == "" {
+		fmt.Fprintln(out)
+		return fmt.Errorf("nothing was changed: read the answer: %w", given.err)
+	}
+	switch strings.ToLower(strings.TrimSpace(given.text)) {
 	case "y", "yes":
 		return nil
 	}

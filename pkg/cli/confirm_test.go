@@ -5,6 +5,7 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"strings"
@@ -29,7 +30,7 @@ func TestConfirmation(t *testing.T) {
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			var out bytes.Buffer
-			err := ask(strings.NewReader(tc.input), &out, !tc.noTerminal, "Sure?")
+			err := ask(t.Context(), strings.NewReader(tc.input), &out, !tc.noTerminal, "Sure?")
 			if got := errorText(err); (tc.want == "") != (err == nil) || !strings.Contains(got, tc.want) {
 				t.Errorf("error %q, want %q", got, tc.want)
 			}
@@ -38,9 +39,28 @@ func TestConfirmation(t *testing.T) {
 			}
 		})
 	}
-	if err := ask(strings.NewReader(""), io.Discard, true, "Sure?"); !errors.Is(err, io.EOF) {
+	if err := ask(t.Context(), strings.NewReader(""), io.Discard, true, "Sure?"); !errors.Is(err, io.EOF) {
 		t.Errorf("closed input: %v, want io.EOF", err)
 	}
+}
+
+// TestInterruptedConfirmation: Ctrl-C at the question is an answer.
+func TestInterruptedConfirmation(t *testing.T) {
+	in, nobodyWrites := io.Pipe()
+	t.Cleanup(func() { _ = nobodyWrites.Close() })
+	ctx, interrupt := context.WithCancel(t.Context())
+	asked := &onWrite{interrupt}
+	if err := ask(ctx, in, asked, true, "Sure?"); !errors.Is(err, errInterrupted) {
+		t.Errorf("error %v, want that it was interrupted", err)
+	}
+}
+
+// onWrite does something when it is written to.
+type onWrite struct{ do func() }
+
+func (w *onWrite) Write(content []byte) (int, error) {
+	w.do()
+	return len(content), nil
 }
 
 func errorText(err error) string {

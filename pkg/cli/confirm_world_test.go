@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -55,6 +56,8 @@ type actWorld struct {
 	// funcs stand between the user and the cluster.
 	funcs interceptor.Funcs
 	in    string
+	// asked is called when the user is asked, at a terminal. Nil: they have none.
+	asked func()
 }
 
 // newActWorld returns a cluster that runs 4.18.1 and is offered 4.18.2, with those objects.
@@ -87,12 +90,27 @@ func (w *actWorld) run(args ...string) (string, int) {
 	streams := genericiooptions.IOStreams{In: strings.NewReader(w.in), Out: &out, ErrOut: &errOut}
 	tool := newTool(streams, Options{Clock: w.clock})
 	tool.dial = func() (client.WithWatch, error) { return interceptor.NewClient(w.c, w.funcs), nil }
+	if w.asked != nil {
+		tool.terminal = func(stream any) bool { return stream == tool.In }
+		tool.In = &onRead{Reader: tool.In, do: w.asked}
+	}
 	status := tool.run(context.Background(), append(args, "--kubeconfig", w.kubeconfig), "v0")
 	text := fmt.Sprintf("$ oc managed-upgrade %s\n%s", strings.Join(args, " "), out.String())
 	if errOut.Len() > 0 {
 		text += "--- stderr\n" + errOut.String()
 	}
 	return fmt.Sprintf("%s--- status %d\n", text, status), status
+}
+
+// onRead does something before it is read from.
+type onRead struct {
+	io.Reader
+	do func()
+}
+
+func (r *onRead) Read(content []byte) (int, error) {
+	r.do()
+	return r.Reader.Read(content)
 }
 
 // expect runs the plugin, wants the status, and compares the output with the golden file of that name.

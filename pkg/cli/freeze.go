@@ -10,9 +10,12 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/appuio/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
 )
 
@@ -151,10 +154,15 @@ func (t *tool) freeze(ctx context.Context, c client.Client, window *v1beta1.Upgr
 	if err := c.List(ctx, jobs, client.InNamespace(window.Namespace)); err != nil {
 		return explain("list UpgradeJobs", err)
 	}
-	if len(configs.Items)+len(jobs.Items) == 0 {
+	managed := &v1alpha1.UpgradeConfigList{}
+	if err := c.List(ctx, managed, client.InNamespace(window.Namespace)); err != nil && !meta.IsNoMatchError(err) && !apierrors.IsForbidden(err) {
+		return explain("list UpgradeConfigs of the Managed Upgrade Operator", err) // a cluster without the kind, or a user who has nothing to do with it, misses nothing
+	}
+	if len(configs.Items)+len(jobs.Items)+len(managed.Items) == 0 {
 		return fmt.Errorf("namespace %s has neither UpgradeConfigs nor UpgradeJobs, so that a window there would freeze nothing: give --namespace", window.Namespace)
 	}
 	effect := effectOf(window, configs.Items, jobs.Items, t.clock.Now())
+	effect.addManaged(window, managed.Items, jobs.Items)
 	written := window.DeepCopy()
 	options := []client.CreateOption{fieldOwner}
 	if dryRun {

@@ -10,7 +10,9 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/appuio/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
+	"github.com/appuio/managed-upgrade-operator/pkg/muo"
 	"github.com/appuio/managed-upgrade-operator/pkg/suspension"
 )
 
@@ -66,6 +68,24 @@ func effectOf(window *v1beta1.UpgradeSuspensionWindow, configs []v1beta1.Upgrade
 		}
 	}
 	return effect
+}
+
+// addManaged adds what the window does to the objects of the Managed Upgrade Operator's kind, of which it selects the jobs only: to those that have none yet.
+// A time that cannot be read, or that has passed when the object is created, starts at once, and is none of which the window can tell.
+func (e *freezeEffect) addManaged(window *v1beta1.UpgradeSuspensionWindow, configs []v1alpha1.UpgradeConfig, jobs []v1beta1.UpgradeJob) {
+	for i := range configs {
+		config := &configs[i]
+		start, err := time.Parse(time.RFC3339, config.Spec.UpgradeAt)
+		if err != nil || !suspension.Covers(window, start) || muo.FindJob(jobs, muo.JobName(config)) != nil {
+			continue
+		}
+		job := &v1beta1.UpgradeJob{ObjectMeta: metav1.ObjectMeta{Namespace: config.Namespace, Labels: map[string]string{v1alpha1.UpgradeConfigLabel: config.Name}}}
+		to, skipped := &e.starting, suspension.Matches(window, suspension.ForJobs, job)
+		if skipped {
+			to = &e.skipped
+		}
+		*to = append(*to, frozenJob{"of the Managed Upgrade Operator's UpgradeConfig " + config.Name, start})
+	}
 }
 
 // frozenStarts lists the starts of the config that get no job because of the window: those that lie in it, and those whose job would be created in it and could not

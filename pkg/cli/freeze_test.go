@@ -13,7 +13,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/appuio/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
+	"github.com/appuio/managed-upgrade-operator/pkg/muo"
 )
 
 // zurich is a wall clock time there.
@@ -116,6 +118,35 @@ func TestFreezeUsage(t *testing.T) {
 			text, status := frozenWorld(t).run(append([]string{"freeze"}, tc.args...)...)
 			if status != ExitUsage || !strings.Contains(text, tc.want) {
 				t.Errorf("status %d, want 2 and %q:\n%s", status, tc.want, text)
+			}
+		})
+	}
+}
+
+// TestFreezeOfManaged: objects of the Managed Upgrade Operator's kind count, and their jobs are selected before they are there.
+func TestFreezeOfManaged(t *testing.T) {
+	managed := &v1alpha1.UpgradeConfig{ObjectMeta: metav1.ObjectMeta{Namespace: "upgrades", Name: "managed-upgrade-config"}}
+	managed.Spec = v1alpha1.UpgradeConfigSpec{Type: v1alpha1.OSD, UpgradeAt: "2026-11-24T21:00:00Z", Desired: v1alpha1.Update{Version: "4.18.2", Channel: "stable-4.18"}}
+	const skipped, starting = "of the Managed Upgrade Operator's UpgradeConfig managed-upgrade-config, which starts at Tue 2026-11-24 22:00 CET, will be skipped",
+		"of the Managed Upgrade Operator's UpgradeConfig managed-upgrade-config starts at Tue 2026-11-24 22:00 CET all the same"
+	there := &v1beta1.UpgradeJob{ObjectMeta: metav1.ObjectMeta{Namespace: "upgrades", Name: muo.JobName(managed)}, Spec: v1beta1.UpgradeJobSpec{StartAfter: metav1.NewTime(zurich("2026-11-24 22:00"))}}
+	for _, tc := range []struct {
+		reason  string
+		args    []string
+		objects []client.Object
+		want    string
+	}{
+		{"all", []string{"--to", "2026-12-01", "--all"}, nil, skipped},
+		{"its jobs", []string{"--to", "2026-12-01", "--jobs", v1alpha1.UpgradeConfigLabel + "=managed-upgrade-config"}, nil, skipped},
+		{"other jobs", []string{"--to", "2026-12-01", "--jobs", "tier=prod"}, nil, starting},
+		{"it starts later", []string{"--to", "2026-11-24", "--all"}, nil, "It selects no UpgradeConfig, and no UpgradeJob that starts in it."},
+		{"its job is there", []string{"--to", "2026-12-01", "--all"}, []client.Object{there}, "UpgradeJob " + there.Name + ", which starts"},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			w := newActWorld(t, append(tc.objects, managed)...)
+			text, status := w.run(append([]string{"freeze", "--reason", "x"}, tc.args...)...)
+			if status != ExitOK || !strings.Contains(text, tc.want) || strings.Count(text, "22:00") > 1 {
+				t.Errorf("status %d, want 0 and %q once:\n%s", status, tc.want, text)
 			}
 		})
 	}

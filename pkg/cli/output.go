@@ -64,7 +64,7 @@ func (t *tool) printMachine(o *output, value any) error {
 
 // colours says whether to print in colours: on a terminal, unless --no-color or NO_COLOR says no.
 func (t *tool) colours() bool {
-	return !t.noColor && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && isTerminal(t.Out)
+	return !t.noColor && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && t.terminal(t.Out)
 }
 
 // isTerminal says whether a stream is one.

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
+	"github.com/appuio/managed-upgrade-operator/pkg/lifecycle"
 	"github.com/appuio/managed-upgrade-operator/pkg/upgrader"
 )
 
@@ -134,7 +135,7 @@ func (f *previewFacts) uidOf(config *v1beta1.UpgradeConfig) types.UID {
 func (f *previewFacts) upgrader(ctx context.Context, c client.Client, config *v1beta1.UpgradeConfig) (variant upgrader.Upgrader, unusable, err error) {
 	job := &config.Spec.JobTemplate.Spec.Config
 	for i := range f.upgraders {
-		if object := &f.upgraders[i]; object.Name == upgraderOf(job) {
+		if object := &f.upgraders[i]; object.Name == lifecycle.UpgraderOf(job) {
 			variant, err = upgrader.NewCatalogue().Declared(object)
 			if err != nil {
 				return nil, fmt.Errorf("use Upgrader %s of the file: %w", object.Name, err), nil
@@ -151,7 +152,7 @@ func (f *previewFacts) upgrader(ctx context.Context, c client.Client, config *v1
 	case errors.Is(err, upgrader.ErrUnusable):
 		return nil, err, nil
 	case apierrors.IsForbidden(err) || meta.IsNoMatchError(err):
-		f.leaveOut(fmt.Sprintf("the steps of upgrader %s: %v", upgraderOf(job), err))
+		f.leaveOut(fmt.Sprintf("the steps of upgrader %s: %v", lifecycle.UpgraderOf(job), err))
 		return nil, nil, nil
 	case err != nil:
 		return nil, nil, explain("find the upgrader", err)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
 	"github.com/appuio/managed-upgrade-operator/pkg/healthcheck"
+	"github.com/appuio/managed-upgrade-operator/pkg/lifecycle"
 	"github.com/appuio/managed-upgrade-operator/pkg/openshift"
 	"github.com/appuio/managed-upgrade-operator/pkg/planner"
 	"github.com/appuio/managed-upgrade-operator/pkg/pools"
@@ -99,7 +100,7 @@ func previewOf(config *v1beta1.UpgradeConfig, f *previewFacts, variant upgrader.
 	report := previewReport{
 		Namespace: config.Namespace, Name: config.Name, File: f.fromFile,
 		Cron: spec.Schedule.Cron, ISOWeek: spec.Schedule.ISOWeek, Location: spec.Schedule.Location, Suspended: spec.Schedule.Suspend,
-		Starts: []previewStart{}, Upgrader: upgraderOf(&spec.JobTemplate.Spec.Config), Problems: problemsOf(&spec.JobTemplate.Spec.Config),
+		Starts: []previewStart{}, Upgrader: lifecycle.UpgraderOf(&spec.JobTemplate.Spec.Config), Problems: problemsOf(&spec.JobTemplate.Spec.Config),
 	}
 	if unusable != nil {
 		report.Problems = append(report.Problems, problem{v1beta1.ReasonUnknownUpgrader, unusable.Error()})

@@ -80,7 +80,7 @@ func (t *tool) releasePools(ctx context.Context, c client.Client, names []string
 		fmt.Fprintf(t.ErrOut, "warning: %s: machines would follow into a control plane that is not done\n", why)
 	}
 	fmt.Fprintf(t.Out, "Their machines follow at once: those that are not updated are drained and rebooted, as many at a time as maxUnavailable of the pool says.\n")
-	if err := t.confirm(fmt.Sprintf("Release %d of %d pools?", len(left), len(all)), yes); err != nil {
+	if err := t.confirm(ctx, fmt.Sprintf("Release %d of %d pools?", len(left), len(all)), yes); err != nil {
 		return err
 	}
 	return t.releaseAll(ctx, cluster, left)

@@ -82,7 +82,7 @@ func (t *tool) resume(ctx context.Context, c client.Client, name string, o resum
 		return err
 	}
 	t.warnOfGitOps(job, "UpgradeJob", "spec.resumeRequest: "+request)
-	if err := t.confirm("Resume the job?", o.yes); err != nil {
+	if err := t.confirm(ctx, "Resume the job?", o.yes); err != nil {
 		return err
 	}
 	base := job.DeepCopy()
@@ -152,7 +152,7 @@ func findUpgrader(ctx context.Context, reader client.Reader, config *v1beta1.Upg
 		}
 	}
 	finder := &upgrader.Finder{Registry: registry, Catalogue: upgrader.NewCatalogue(), Reader: reader}
-	return finder.For(ctx, upgraderOf(config), config)
+	return finder.For(ctx, lifecycle.UpgraderOf(config), config)
 }
 
 // resumeSummary is what the user agrees to.

@@ -17,7 +17,9 @@ import (
 
 	"github.com/appuio/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
+	"github.com/appuio/managed-upgrade-operator/pkg/lifecycle"
 	"github.com/appuio/managed-upgrade-operator/pkg/openshift"
+	"github.com/appuio/managed-upgrade-operator/pkg/pools"
 )
 
 // snapshot is what the commands know of the cluster, read at one time with the rights of the user.
@@ -122,7 +124,7 @@ func (t *tool) listOurs(ctx context.Context, c client.Client, act string, list c
 
 func (s *snapshot) sort() {
 	slices.SortFunc(s.Jobs, func(a, b v1beta1.UpgradeJob) int {
-		return cmp.Or(b.Spec.StartAfter.Compare(a.Spec.StartAfter.Time), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+		return lifecycle.NewerFirst(&a, &b)
 	})
 	slices.SortFunc(s.Configs, func(a, b v1beta1.UpgradeConfig) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
@@ -168,10 +170,11 @@ func (s *snapshot) job(key string) *v1beta1.UpgradeJob {
 	return nil
 }
 
-// over tells whether the job of a key, as namespace/name, has ended or is gone; known is false where the user's view does not reach.
-func (s *snapshot) over(key string) (over, known bool) {
+// left tells whether a pool stays paused that was paused in the name of a job, as namespace/name: the job has ended and has given back what it
+// gives back, or is gone. One that the user's view does not reach counts as in work.
+func (s *snapshot) left(key string) bool {
 	if job := s.job(key); job != nil {
-		return job.Status.Phase.Finished(), true
+		return pools.LeftBy(job)
 	}
-	return true, s.OneNamespace == ""
+	return s.OneNamespace == ""
 }

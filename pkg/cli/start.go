@@ -10,11 +10,13 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
 	"github.com/appuio/managed-upgrade-operator/pkg/hooks"
+	"github.com/appuio/managed-upgrade-operator/pkg/lifecycle"
 	"github.com/appuio/managed-upgrade-operator/pkg/openshift"
 	"github.com/appuio/managed-upgrade-operator/pkg/planner"
 	"github.com/appuio/managed-upgrade-operator/pkg/suspension"
@@ -56,48 +58,85 @@ operator would not carry it out. --yes does not change that.`,
 	return command
 }
 
+// plannedStart is a job that would be created, and what it was planned by.
+type plannedStart struct {
+	s      *snapshot
+	config *v1beta1.UpgradeConfig
+	job    *v1beta1.UpgradeJob
+}
+
 // start creates a job, if nothing speaks against it and the user wants it.
 func (t *tool) start(ctx context.Context, c client.Client, name string, o startOptions) error {
-	s, err := t.read(ctx, c)
+	p, err := t.planStart(ctx, c, name, o.version, t.clock.Now().Add(o.in))
 	if err != nil {
 		return err
+	}
+	list := &v1beta1.UpgradeJobHookList{}
+	if err := c.List(ctx, list, client.InNamespace(p.config.Namespace)); err != nil {
+		return explain("list UpgradeJobHooks", err)
+	}
+	if err := columns(t.Out, t.startSummary(p.s, p.config, p.job, list.Items)); err != nil {
+		return err
+	}
+	if !o.dryRun {
+		if err := t.confirm(ctx, "Create the job?", o.yes); err != nil {
+			return err
+		}
+		if p, err = t.planAgain(ctx, c, p, o.version); err != nil {
+			return err
+		}
+	}
+	return t.createJob(ctx, c, p.job, o.dryRun)
+}
+
+// planStart plans the job of a config that starts at a time, or now where that has passed. It is refused if anything speaks against it.
+func (t *tool) planStart(ctx context.Context, c client.Client, name, version string, start time.Time) (plannedStart, error) {
+	s, err := t.read(ctx, c)
+	if err != nil {
+		return plannedStart{}, err
 	}
 	config, err := named[v1beta1.UpgradeConfig]("UpgradeConfig", s.Configs, name)
 	if err != nil {
-		return err
+		return plannedStart{}, err
 	}
-	target, err := targetOf(s, config, o.version)
+	target, err := targetOf(s, config, version)
 	if err != nil {
-		return err
+		return plannedStart{}, err
 	}
-	job := planner.NewJob(config, s.Now.Add(o.in).UTC().Truncate(time.Second), target)
+	job := planner.NewJob(config, later(start, s.Now).UTC().Truncate(time.Second), target)
 	for i := range job.OwnerReferences {
 		// To block the deletion of the owner takes a right that users do not have, and does not need.
 		job.OwnerReferences[i].BlockOwnerDeletion = nil
 	}
-	if err := t.refuseStart(ctx, c, s, config, job); err != nil {
-		return err
-	}
-	list := &v1beta1.UpgradeJobHookList{}
-	if err := c.List(ctx, list, client.InNamespace(config.Namespace)); err != nil {
-		return explain("list UpgradeJobHooks", err)
-	}
-	if err := columns(t.Out, t.startSummary(s, config, job, list.Items)); err != nil {
-		return err
-	}
-	return t.createJob(ctx, c, job, o)
+	return plannedStart{s, config, job}, t.refuseStart(ctx, c, s, config, job)
 }
 
-func (t *tool) createJob(ctx context.Context, c client.Client, job *v1beta1.UpgradeJob, o startOptions) error {
+// agreedFor is how long a plan holds that the user was shown. After that the cluster may have moved on, and the time to start may be over.
+const agreedFor = time.Minute
+
+// planAgain plans the job anew if the user has taken their time to agree. What they agreed to stays: a job for another version is refused.
+func (t *tool) planAgain(ctx context.Context, c client.Client, p plannedStart, version string) (plannedStart, error) {
+	if t.clock.Since(p.s.Now) <= agreedFor {
+		return p, nil
+	}
+	again, err := t.planStart(ctx, c, p.config.Namespace+"/"+p.config.Name, version, p.job.Spec.StartAfter.Time)
+	if err != nil {
+		return plannedStart{}, err
+	}
+	if before, now := p.job.Spec.DesiredVersion, again.job.Spec.DesiredVersion; !equality.Semantic.DeepEqual(before, now) {
+		return plannedStart{}, fmt.Errorf("no job is created: the version was %s when you were asked, and would be %s now: look again, and repeat",
+			orDash(target(p.job)), orDash(target(again.job)))
+	}
+	return again, nil
+}
+
+func (t *tool) createJob(ctx context.Context, c client.Client, job *v1beta1.UpgradeJob, dryRun bool) error {
 	act := "create UpgradeJob " + job.LockKey()
-	if o.dryRun {
+	if dryRun {
 		if err := c.Create(ctx, job, client.DryRunAll, fieldOwner); err != nil {
 			return explainWrite(act, err)
 		}
 		_, err := fmt.Fprintf(t.Out, "UpgradeJob %s would be created (dry run).\n", job.LockKey())
-		return err
-	}
-	if err := t.confirm("Create the job?", o.yes); err != nil {
 		return err
 	}
 	if err := c.Create(ctx, job, fieldOwner); err != nil {
@@ -234,7 +273,7 @@ func (t *tool) startSummary(s *snapshot, config *v1beta1.UpgradeConfig, job *v1b
 		{"Config:", config.Namespace + "/" + config.Name},
 		{"Job:", job.Name},
 		{"Version:", to},
-		{"Upgrader:", upgraderOf(&job.Spec.Config)},
+		{"Upgrader:", lifecycle.UpgraderOf(&job.Spec.Config)},
 		{"Start:", fmt.Sprintf("%s, at the latest %s", start, moment(job.Spec.StartBefore.Time, t.location()))},
 		{"Hooks:", orDash(describeHooks(matching))},
 		{"Disruptive:", disruptive},
@@ -243,14 +282,6 @@ func (t *tool) startSummary(s *snapshot, config *v1beta1.UpgradeConfig, job *v1b
 		rows = append(rows, []string{"Note:", "The config is suspended: this job runs all the same."})
 	}
 	return rows
-}
-
-// upgraderOf is the upgrader that the config of a job chooses.
-func upgraderOf(config *v1beta1.UpgradeJobConfig) string {
-	if config.Upgrader == "" {
-		return v1beta1.DefaultUpgrader
-	}
-	return config.Upgrader
 }
 
 // matchingHooks returns the hooks that will run for a new job.

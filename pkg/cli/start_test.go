@@ -6,6 +6,7 @@ package cli
 import (
 	"context"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -160,6 +161,68 @@ func TestStartRefused(t *testing.T) {
 				t.Errorf("status %d, %d jobs more, output:\n%s\nwant 1, none, and %q", status, len(w.jobs())-before, text, tc.want)
 			}
 		})
+	}
+}
+
+// TestStartAgreedLate: a question that stood open for hours creates no job whose time is over, and none that the user did not see.
+func TestStartAgreedLate(t *testing.T) {
+	const evening = 8 * time.Hour
+	for _, tc := range []struct {
+		reason  string
+		open    time.Duration
+		args    []string
+		changes func(*actWorld)
+		start   time.Duration
+		want    string // empty: a job is created
+	}{
+		{"at once", 0, nil, nil, 0, ""},
+		{"within a minute", time.Minute, nil, nil, 0, ""},
+		{"in the evening", evening, nil, nil, evening, ""},
+		{"in the evening, for a time that has passed", evening, []string{"--in", "1h"}, nil, evening, ""},
+		{"in the evening, for a time that is to come", evening, []string{"--in", "24h"}, nil, 24 * time.Hour, ""},
+		{"in the evening, in a window", evening, nil, func(w *actWorld) {
+			w.create(actWindow("freeze", actNow.Add(time.Hour), actNow.Add(24*time.Hour), ofJobs))
+		}, 0, "UpgradeSuspensionWindow upgrades/freeze suspends"},
+		{"in the evening, when another version is offered", evening, nil, func(w *actWorld) { w.offer("4.18.3") }, 0, "the version was 4.18.2 when you were asked, and would be 4.18.3 now"},
+		{"in the evening, when another version is offered beside the one wanted", evening, []string{"--version", "4.18.2"}, func(w *actWorld) { w.offer("4.18.2", "4.18.3") }, evening, ""},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			w := newActWorld(t, openshifttest.ClusterVersion(), actConfig())
+			w.in, w.asked = "y\n", sync.OnceFunc(func() {
+				w.clock.Step(tc.open)
+				if tc.changes != nil {
+					tc.changes(w)
+				}
+			})
+			text, status := w.run(append([]string{"start", "weekly"}, tc.args...)...)
+			jobs := w.jobs()
+			switch {
+			case tc.want != "" && (status != ExitFailed || !strings.Contains(text, tc.want) || len(jobs) != 0):
+				t.Errorf("status %d and %d jobs, want 1, none and %q:\n%s", status, len(jobs), tc.want, text)
+			case tc.want == "" && (status != ExitOK || len(jobs) != 1):
+				t.Errorf("status %d and %d jobs, want 0 and one:\n%s", status, len(jobs), text)
+			case tc.want == "" && (!jobs[0].Spec.StartAfter.Time.Equal(actNow.Add(tc.start)) || !strings.Contains(text, "UpgradeJob upgrades/"+jobs[0].Name+" is created")):
+				t.Errorf("job %s starts %s, want %s:\n%s", jobs[0].Name, jobs[0].Spec.StartAfter, actNow.Add(tc.start), text)
+			}
+		})
+	}
+}
+
+// create creates an object.
+func (w *actWorld) create(object client.Object) {
+	w.t.Helper()
+	if err := w.c.Create(w.t.Context(), object); err != nil {
+		w.t.Error(err)
+	}
+}
+
+// offer has the cluster offer those versions, and no others.
+func (w *actWorld) offer(versions ...string) {
+	w.t.Helper()
+	cv := get(w, openshifttest.ClusterVersion())
+	openshifttest.Available(versions...)(cv)
+	if err := w.c.Update(w.t.Context(), cv); err != nil {
+		w.t.Error(err)
 	}
 }
 

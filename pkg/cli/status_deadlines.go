@@ -4,7 +4,6 @@
 package cli
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -29,7 +28,7 @@ func deadlinesOf(s *snapshot, job *v1beta1.UpgradeJob) []deadlineReport {
 	}
 	d.add(lifecycle.Deadline(job), "upgradeTimeout", "", "the job fails (TimedOut) unless it has ended")
 	if job.Status.StartTime != nil && job.Status.CommenceTime == nil {
-		d.addCommencement(job)
+		d.addCommencement(s, job)
 	}
 	d.addSteps(s, job)
 	for i := range job.Status.Pools {
@@ -57,21 +56,28 @@ func (d *deadlines) add(at time.Time, name, object, effect string) {
 }
 
 // addCommencement adds by when the upgrade has to commence.
-func (d *deadlines) addCommencement(job *v1beta1.UpgradeJob) {
-	name := cmp.Or(job.Spec.Config.Upgrader, v1beta1.DefaultUpgrader)
-	for _, u := range upgrader.BuiltIn() {
-		if u.Name() != name || !upgrader.CommencesInWindow(u) {
-			continue
-		}
-		window := v1beta1.DefaultUpgradeWindow
-		if w := job.Spec.Config.UpgradeWindow; w != nil {
-			window = w.TimeOut.Or(window)
-		}
-		if window > 0 {
-			d.add(steps.RunningSince(job, d.now).Add(window), "upgradeWindow", "", "the job fails (UpgradeWindowBreached) unless the upgrade has commenced")
-		}
+func (d *deadlines) addCommencement(s *snapshot, job *v1beta1.UpgradeJob) {
+	upgrade := steps.Upgrade{Job: job, Now: s.Now, Version: s.Version}
+	if !commencesInWindow(s, lifecycle.UpgraderOf(&job.Spec.Config)) || !upgrade.Needed() {
 		return
 	}
+	window := v1beta1.DefaultUpgradeWindow
+	if w := job.Spec.Config.UpgradeWindow; w != nil {
+		window = w.TimeOut.Or(window)
+	}
+	if window > 0 {
+		d.add(upgrade.RunningSince().Add(window), "upgradeWindow", "", "the job fails (UpgradeWindowBreached) unless the upgrade has commenced")
+	}
+}
+
+// commencesInWindow tells whether jobs of the upgrader fail that have not commenced in time: one that comes with the operator, or an object of kind Upgrader.
+func commencesInWindow(s *snapshot, name string) bool {
+	for _, u := range upgrader.BuiltIn() {
+		if u.Name() == name {
+			return upgrader.CommencesInWindow(u)
+		}
+	}
+	return slices.ContainsFunc(s.Upgraders, func(u v1beta1.Upgrader) bool { return u.Name == name && u.Spec.FailUnlessCommenced })
 }
 
 // addSteps adds until when the present step may wait.
@@ -82,10 +88,7 @@ func (d *deadlines) addSteps(s *snapshot, job *v1beta1.UpgradeJob) {
 		if st.CompletionTime != nil {
 			continue
 		}
-		from := st.StartTime.Time
-		if r := job.LastResume(); r != nil && r.Time.After(from) {
-			from = r.Time.Time
-		}
+		from := lifecycle.WaitingSince(job, st)
 		switch st.Condition {
 		case steps.ConditionClusterHealthyBeforeUpgrade:
 			d.add(from.Add(config.PreUpgradeHealthChecks.Timeout.Or(v1beta1.DefaultHealthCheckTimeout)),

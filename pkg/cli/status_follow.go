@@ -29,7 +29,7 @@ const (
 // follow prints what look says, over and over, until the context is done. A first answer there has to be; later ones may fail: the API server is away for
 // minutes in every upgrade, and its authentication with it.
 func (t *tool) follow(ctx context.Context, look func(context.Context) (*statusReport, error), o *output, interval time.Duration) error {
-	f := &follower{tool: t, output: o, terminal: isTerminal(t.Out) && !o.machine()}
+	f := &follower{tool: t, output: o, terminal: t.terminal(t.Out) && !o.machine()}
 	ticker := t.clock.NewTicker(interval)
 	defer ticker.Stop()
 	for {

@@ -4,13 +4,13 @@
 package cli
 
 import (
-	"cmp"
-	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
+	"github.com/appuio/managed-upgrade-operator/pkg/lifecycle"
 	"github.com/appuio/managed-upgrade-operator/pkg/notify"
 	"github.com/appuio/managed-upgrade-operator/pkg/suspension"
 	"github.com/appuio/managed-upgrade-operator/pkg/upgrader"
@@ -26,7 +26,7 @@ func jobOf(s *snapshot, job *v1beta1.UpgradeJob) jobReport {
 			r.Step = i + 1
 		}
 	}
-	if r.Step > 0 && inWork(job) && r.Reason == "" {
+	if r.Step > 0 && lifecycle.InWork(job) && r.Reason == "" {
 		r.Reason, r.Message = r.Steps[r.Step-1].Reason, r.Steps[r.Step-1].Message
 	}
 	r.addStatus(job)
@@ -78,17 +78,6 @@ func conditionOf(job *v1beta1.UpgradeJob, t string) *conditionReport {
 	return &conditionReport{c.Type, string(c.Status), c.Reason, c.Message, c.LastTransitionTime}
 }
 
-// stepNames are the conditions of the job's steps, in order: those of its upgrader, and any other that its status has.
-func stepNames(s *snapshot, job *v1beta1.UpgradeJob) []string {
-	names := upgraderSteps(s, cmp.Or(job.Spec.Config.Upgrader, v1beta1.DefaultUpgrader))
-	for i := range job.Status.Steps {
-		if name := job.Status.Steps[i].Condition; !slices.Contains(names, name) {
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
 // upgraderSteps are the conditions of the steps of the upgrader of that name; none if it is not known.
 func upgraderSteps(s *snapshot, name string) []string {
 	var names []string
@@ -111,60 +100,32 @@ func upgraderSteps(s *snapshot, name string) []string {
 	return names
 }
 
-// stepsOf tells how far each step of the job is.
+// stepsOf tells how far each step of the job is, and how long it took.
 func stepsOf(s *snapshot, job *v1beta1.UpgradeJob) []stepReport {
 	var reports []stepReport
-	current := true // until a step that is not completed
-	for _, name := range stepNames(s, job) {
-		r := stepOf(s, job, name)
-		if r.State != stepCompleted {
-			if !current && r.State == stepWaiting { // it waits for its turn again, after an earlier one was undone
-				r.State = stepPending
-			}
-			current = false
+	for _, step := range lifecycle.Steps(job, upgraderSteps(s, lifecycle.UpgraderOf(&job.Spec.Config))) {
+		r := stepReport{Name: step.Condition, State: string(step.State), Reason: step.Reason, Message: step.Message}
+		if step.Begun != nil {
+			r.addTimes(step.Begun, s.Now, job)
 		}
 		reports = append(reports, r)
 	}
 	return reports
 }
 
-func stepOf(s *snapshot, job *v1beta1.UpgradeJob, name string) stepReport {
-	r := stepReport{Name: name, State: stepPending}
-	c := meta.FindStatusCondition(job.Status.Conditions, name)
-	if c != nil {
-		r.Reason, r.Message = c.Reason, c.Message
-	}
-	i := slices.IndexFunc(job.Status.Steps, func(st v1beta1.StepStatus) bool { return st.Condition == name })
-	if i < 0 {
-		if c != nil { // hooks hold it before it begins
-			r.State = unfinishedState(job)
-		}
-		return r
-	}
-	st := &job.Status.Steps[i]
-	r.StartTime, r.CompletionTime, r.Attempts = &st.StartTime, st.CompletionTime, st.Attempts
-	from, end := st.StartTime.Time, s.Now
-	if st.CompletionTime != nil {
-		r.State, end = stepCompleted, st.CompletionTime.Time
-	} else {
-		r.State = unfinishedState(job)
-		if resume := job.LastResume(); resume != nil && resume.Time.After(from) {
-			from = resume.Time.Time
-		}
-		if job.Status.CompletionTime != nil {
-			end = job.Status.CompletionTime.Time
-		}
+// addTimes adds when the step began and ended, and how long it took, or has taken so far.
+func (r *stepReport) addTimes(begun *v1beta1.StepStatus, now time.Time, job *v1beta1.UpgradeJob) {
+	r.StartTime, r.CompletionTime, r.Attempts = &begun.StartTime, begun.CompletionTime, begun.Attempts
+	from, end := begun.StartTime.Time, now
+	switch {
+	case begun.CompletionTime != nil:
+		end = begun.CompletionTime.Time
+	case job.Status.CompletionTime != nil:
+		from, end = lifecycle.WaitingSince(job, begun), job.Status.CompletionTime.Time
+	default:
+		from = lifecycle.WaitingSince(job, begun)
 	}
 	r.DurationSeconds = new(int64(max(0, end.Sub(from)).Seconds()))
-	return r
-}
-
-// unfinishedState is that of a step which has begun and is not done.
-func unfinishedState(job *v1beta1.UpgradeJob) string {
-	if job.Status.Phase.Finished() {
-		return stepFailed
-	}
-	return stepWaiting
 }
 
 // hooksOf tells of the runs of hooks, the oldest first.
@@ -183,11 +144,12 @@ func hooksOf(job *v1beta1.UpgradeJob) []hookReport {
 // notificationsOf tells how delivery to each receiver fares.
 func notificationsOf(job *v1beta1.UpgradeJob) []notificationReport {
 	var reports []notificationReport
-	for i := range job.Spec.Config.Notifications {
-		receiver := &job.Spec.Config.Notifications[i]
-		st := notify.ReceiverStatus(job, receiver.Name)
+	config := &job.Spec.Config
+	for i := range config.Notifications {
+		name := config.ReceiverName(i)
+		st := notify.ReceiverStatus(job, name)
 		reports = append(reports, notificationReport{
-			Receiver: receiver.Name, Delivered: st.Delivered, Pending: int64(len(notify.Pending(job, receiver, st.Cursor))),
+			Receiver: name, Delivered: st.Delivered, Pending: int64(len(notify.Pending(job, &config.Notifications[i], st.Cursor))),
 			Lost: st.Lost, LastError: st.LastError, Last: st.LastDeliveryTime,
 		})
 	}

@@ -60,35 +60,27 @@ func TestDeadlines(t *testing.T) {
 			job.Spec.Config.UpgradeWindow = &v1beta1.UpgradeWindow{TimeOut: hours(3)}
 		}, started(0)), time.Minute,
 			[]string{"upgradeWindow 3h0m0s", "upgradeTimeout 12h0m0s"}},
+		{"of an Upgrader that commences in a window", upgradeJob(func(job *v1beta1.UpgradeJob) { job.Spec.Config.Upgrader = "own" }, started(0)), time.Minute,
+			[]string{"upgradeWindow 2h0m0s", "upgradeTimeout 12h0m0s"}},
+		{"of an Upgrader that does not", upgradeJob(func(job *v1beta1.UpgradeJob) { job.Spec.Config.Upgrader = "easy" }, started(0)), time.Minute,
+			[]string{"upgradeTimeout 12h0m0s"}},
+		{"without anything to upgrade", upgradeJob(func(job *v1beta1.UpgradeJob) { job.Spec.Config.Upgrader, job.Spec.DesiredVersion = "own", nil }, started(0)), time.Minute,
+			[]string{"upgradeTimeout 12h0m0s"}},
 		{"resumed the next day", upgradeJob(started(0, allSteps[:5]...), finished(v1beta1.Failed("TimedOut", ""), 12*time.Hour), resume(24*time.Hour)), 25 * time.Hour,
 			[]string{"upgradeTimeout 36h0m0s"}},
 		{"after the end", upgradeJob(started(0), finished(v1beta1.Failed("TimedOut", ""), 12*time.Hour)), 13 * time.Hour, nil},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			var got []string
-			for _, d := range deadlinesOf(seen(tc.after), tc.job) {
+			s := seen(tc.after)
+			s.Upgraders = []v1beta1.Upgrader{{ObjectMeta: metav1.ObjectMeta{Name: "own"}, Spec: v1beta1.UpgraderSpec{FailUnlessCommenced: true}}, {ObjectMeta: metav1.ObjectMeta{Name: "easy"}}}
+			for _, d := range deadlinesOf(s, tc.job) {
 				got = append(got, d.Name+" "+d.Time.Sub(window).String())
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
-	}
-}
-
-func TestProgressOfTheRelease(t *testing.T) {
-	for message, want := range map[string]*progressReport{
-		"Working towards 4.18.2: 503 of 842 done (59% complete), waiting on dns":                                                        {503, 842},
-		"Unable to apply 4.18.2: an unknown error has occurred: MultipleErrors":                                                         nil,
-		"Working towards 4.18.2: downloading update":                                                                                    nil,
-		"Working towards 4.18.2: 0 of 0 done (0% complete)":                                                                             nil,
-		"Working towards 4.18.2: 99999999999999999999 of 1 done (0% complete)":                                                          nil,
-		"Working towards 4.18.2: 842 of 842 done (100% complete), waiting up to 40 minutes on machine-config":                           {842, 842},
-		"Working towards https://example.com/a-release@sha256:abc: 12 of 842 done (1% complete), waiting up to 40 minutes on etcd, dns": {12, 842},
-	} {
-		if diff := cmp.Diff(want, progressOf(message)); diff != "" {
-			t.Errorf("%q (-want +got):\n%s", message, diff)
-		}
 	}
 }
 
@@ -175,22 +167,38 @@ func TestSteps(t *testing.T) {
 
 func TestLeftPaused(t *testing.T) {
 	live, over := upgradeJob(started(0)), upgradeJob(jobNamed("over", 0), started(0), finished(v1beta1.Failed("X", ""), time.Hour))
+	ending := upgradeJob(jobNamed("ending", 0), started(0), finished(v1beta1.Failed("X", ""), time.Hour), func(job *v1beta1.UpgradeJob) {
+		job.Finalizers = []string{v1beta1.UpgradeJobFinalizer}
+	})
 	for _, tc := range []struct {
 		reason, holder, namespace string
 		want                      bool
 	}{
 		{"by a job that runs", live.LockKey(), "", false},
 		{"by a job that has ended", over.LockKey(), "", true},
+		{"by a job that has ended, and is giving back what it held", ending.LockKey(), "", false},
 		{"by a job that is gone", "upgrades/gone", "", true},
 		{"by a job that the user may not see", "other/job", "upgrades", false},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
-			s := seen(time.Hour, live, over)
+			s := seen(time.Hour, live, over, ending)
 			s.OneNamespace, s.Pools = tc.namespace, []mcfgv1.MachineConfigPool{*o.Pool("worker", o.PoolTowards("4.18.2", 1), o.PoolPausedBy(tc.holder))}
 			if got := poolsOf(s, nil)[0].LeftPaused; got != tc.want {
 				t.Errorf("left paused is %t, want %t", got, tc.want)
 			}
 		})
+	}
+}
+
+// TestReceiversWithoutName: a receiver need not have a name; its status does.
+func TestReceiversWithoutName(t *testing.T) {
+	job := upgradeJob(started(0), withReceivers, func(job *v1beta1.UpgradeJob) {
+		job.Spec.Config.Notifications = append([]v1beta1.NotificationReceiver{{Name: "chat"}}, v1beta1.NotificationReceiver{})
+		job.Status.Notifications.Receivers[0].Name = "receiver-2"
+	})
+	want := notificationReport{Receiver: "receiver-2", Delivered: 1, Pending: 1, LastError: "it answered with status 503"}
+	if diff := cmp.Diff(want, notificationsOf(job)[1]); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

@@ -32,8 +32,7 @@ func poolOf(s *snapshot, pool *mcfgv1.MachineConfigPool, job *v1beta1.UpgradeJob
 		Unavailable: st.UnavailableMachineCount, Degraded: st.DegradedMachineCount, Paused: pool.Spec.Paused, PausedBy: pools.Holder(pool),
 	}
 	if r.PausedBy != "" {
-		over, known := s.over(r.PausedBy)
-		r.LeftPaused = over && known
+		r.LeftPaused = s.left(r.PausedBy)
 	}
 	if job == nil || job.Status.Phase.Finished() {
 		return r

@@ -5,15 +5,14 @@ package cli
 
 import (
 	"cmp"
-	"regexp"
 	"slices"
-	"strconv"
 
 	configv1 "github.com/openshift/api/config/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
+	"github.com/appuio/managed-upgrade-operator/pkg/lifecycle"
 	"github.com/appuio/managed-upgrade-operator/pkg/openshift"
 )
 
@@ -42,16 +41,11 @@ func jobToShow(s *snapshot) *v1beta1.UpgradeJob {
 		return holder
 	}
 	for i := range s.Jobs {
-		if inWork(&s.Jobs[i]) {
+		if lifecycle.InWork(&s.Jobs[i]) {
 			return &s.Jobs[i]
 		}
 	}
 	return cmp.Or(nextJob(s), lastJob(s))
-}
-
-// inWork tells whether the job has started, and has not ended since.
-func inWork(job *v1beta1.UpgradeJob) bool {
-	return job.Status.Phase == v1beta1.PhaseActive || job.Status.Phase == v1beta1.PhasePaused
 }
 
 // nextJob is the job that waits for its start and has the earliest, or nil.
@@ -87,7 +81,7 @@ func ended(job *v1beta1.UpgradeJob) metav1.Time {
 // summaryOf tells of a job in short.
 func summaryOf(job *v1beta1.UpgradeJob) jobSummary {
 	summary := jobSummary{
-		Namespace: job.Namespace, Name: job.Name, Config: configOf(job), Upgrader: cmp.Or(job.Spec.Config.Upgrader, v1beta1.DefaultUpgrader),
+		Namespace: job.Namespace, Name: job.Name, Config: lifecycle.ConfigOf(job), Upgrader: lifecycle.UpgraderOf(&job.Spec.Config),
 		Phase: string(cmp.Or(job.Status.Phase, v1beta1.PhasePending)), FromVersion: job.Status.FromVersion, DesiredVersion: target(job),
 		StartAfter: job.Spec.StartAfter, StartBefore: job.Spec.StartBefore, StartTime: job.Status.StartTime,
 		CommenceTime: job.Status.CommenceTime, CompletionTime: job.Status.CompletionTime,
@@ -102,14 +96,6 @@ func summaryOf(job *v1beta1.UpgradeJob) jobSummary {
 		summary.Reason, summary.Message = c.Reason, c.Message
 	}
 	return summary
-}
-
-// configOf is the UpgradeConfig that made the job; empty if none did.
-func configOf(job *v1beta1.UpgradeJob) string {
-	if owner := metav1.GetControllerOf(job); owner != nil && owner.Kind == "UpgradeConfig" {
-		return owner.Name
-	}
-	return ""
 }
 
 // target is the version that the job upgrades to, or the image where the version is not known; empty if it upgrades nothing.
@@ -132,7 +118,10 @@ func clusterOf(s *snapshot) clusterReport {
 	if release, updating := openshift.Updating(cv); updating {
 		r.Desired = release.String()
 		if c := openshift.Condition(cv.Status.Conditions, configv1.OperatorProgressing); c != nil {
-			r.Message, r.Progress = c.Message, progressOf(c.Message)
+			r.Message = c.Message
+		}
+		if done, total, ok := openshift.Progress(cv); ok {
+			r.Progress = &progressReport{Done: done, Total: total}
 		}
 	} else if u := cv.Spec.DesiredUpdate; u != nil && !openshift.Runs(cv, openshift.Release{Version: u.Version, Image: u.Image}) {
 		r.Desired = openshift.Release{Version: u.Version, Image: u.Image}.String()
@@ -147,23 +136,6 @@ func clusterOf(s *snapshot) clusterReport {
 		r.Failing = c.Reason + ": " + c.Message
 	}
 	return r
-}
-
-// stepsDone is how the cluster-version operator says how far it is: "Working towards 4.18.2: 503 of 842 done (59% complete)".
-var stepsDone = regexp.MustCompile(`\b(\d+) of (\d+) done\b`)
-
-// progressOf reads what the cluster-version operator says of its progress; nil if it says nothing.
-func progressOf(message string) *progressReport {
-	found := stepsDone.FindStringSubmatch(message)
-	if found == nil {
-		return nil
-	}
-	done, err1 := strconv.Atoi(found[1])
-	total, err2 := strconv.Atoi(found[2])
-	if err1 != nil || err2 != nil || total == 0 {
-		return nil
-	}
-	return &progressReport{Done: min(done, total), Total: total}
 }
 
 func operatorsOf(s *snapshot) *operatorsReport {

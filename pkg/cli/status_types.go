@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
+	"github.com/appuio/managed-upgrade-operator/pkg/lifecycle"
 )
 
 // statusReport is what `status` tells. It is the output of -o json and yaml: its field names stay.
@@ -102,10 +103,10 @@ type jobReport struct {
 
 // States of a step.
 const (
-	stepPending   = "pending"
-	stepWaiting   = "waiting"
-	stepCompleted = "completed"
-	stepFailed    = "failed"
+	stepPending   = string(lifecycle.StepPending)
+	stepWaiting   = string(lifecycle.StepWaiting)
+	stepCompleted = string(lifecycle.StepCompleted)
+	stepFailed    = string(lifecycle.StepFailed)
 )
 
 // stepReport is a step of a job.

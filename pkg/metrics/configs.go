@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
+	"github.com/appuio/managed-upgrade-operator/pkg/lifecycle"
 	"github.com/appuio/managed-upgrade-operator/pkg/suspension"
 )
 
@@ -55,21 +56,13 @@ func skippedInARow(config *v1beta1.UpgradeConfig, jobs []v1beta1.UpgradeJob) int
 			ended = append(ended, job)
 		}
 	}
-	slices.SortFunc(ended, newerFirst)
+	slices.SortFunc(ended, lifecycle.NewerFirst)
 	for i, job := range ended {
 		if job.Status.Phase != v1beta1.PhaseSkipped {
 			return i
 		}
 	}
 	return len(ended)
-}
-
-// newerFirst orders jobs by their starts, the latest first.
-func newerFirst(a, b *v1beta1.UpgradeJob) int {
-	if order := b.Spec.StartAfter.Compare(a.Spec.StartAfter.Time); order != 0 {
-		return order
-	}
-	return b.CreationTimestamp.Compare(a.CreationTimestamp.Time)
 }
 
 // judgeWindows tells when upgrades are suspended, and whose.

@@ -38,7 +38,7 @@ func judgeJobs(s *series, w *world) {
 
 // judgeJob tells the state of a job, and what it upgrades from and to.
 func judgeJob(s *series, w *world, job *v1beta1.UpgradeJob) {
-	config, upgrader := configOf(job), upgraderOf(job)
+	config, upgrader := lifecycle.ConfigOf(job), lifecycle.UpgraderOf(&job.Spec.Config)
 	state := strings.ToLower(string(cmp.Or(job.Status.Phase, v1beta1.PhasePending)))
 	s.add(jobState, 1, job.Namespace, job.Name, config, upgrader, state, reasonOf(job, w))
 	var desired v1beta1.DesiredVersion
@@ -55,18 +55,6 @@ func judgeJob(s *series, w *world, job *v1beta1.UpgradeJob) {
 	}
 }
 
-// configOf names the UpgradeConfig that made the job; empty if nobody's config did.
-func configOf(job *v1beta1.UpgradeJob) string {
-	if owner := metav1.GetControllerOfNoCopy(job); owner != nil {
-		return owner.Name
-	}
-	return ""
-}
-
-func upgraderOf(job *v1beta1.UpgradeJob) string {
-	return cmp.Or(job.Spec.Config.Upgrader, v1beta1.DefaultUpgrader)
-}
-
 // reasonOf says in a word why the job is in its state.
 func reasonOf(job *v1beta1.UpgradeJob, w *world) string {
 	switch job.Status.Phase {
@@ -74,8 +62,8 @@ func reasonOf(job *v1beta1.UpgradeJob, w *world) string {
 		return reason(job.Status.Conditions, string(job.Status.Phase))
 	case v1beta1.PhaseActive, v1beta1.PhasePaused:
 		for _, step := range stepsOf(job, w) {
-			if step.state != stepIsCompleted {
-				return step.reason
+			if step.State != lifecycle.StepCompleted {
+				return step.Reason
 			}
 		}
 	case v1beta1.PhasePending:

@@ -213,8 +213,13 @@ func TestSteps(t *testing.T) {
 		job.Status.Steps = job.Status.Steps[:2]
 		job.Status.Conditions[3] = v1beta1.StepNotDone(stepList[2], v1beta1.ReasonHooksRunning, "")
 	}
+	undone := func(job *v1beta1.UpgradeJob) {
+		job.Status.Steps[1].CompletionTime = nil
+		job.Status.Conditions[2] = v1beta1.StepNotDone(stepList[1], "NoUpdate", "")
+	}
 	failing := func(job *v1beta1.UpgradeJob) { job.Status.Phase = v1beta1.PhaseFailed }
 	resumed := func(job *v1beta1.UpgradeJob) {
+		job.Status.Phase = v1beta1.PhasePending
 		job.Status.Conditions[3] = v1beta1.StepNotDone(stepList[2], v1beta1.ReasonResumed, "")
 	}
 	holding := func(job *v1beta1.UpgradeJob) { // done, and its condition tells that it holds nothing
@@ -239,6 +244,10 @@ func TestSteps(t *testing.T) {
 			upgradejob_step_state{namespace="upgrades",reason="Completed",state="completed",step="ClusterHealthyBeforeUpgrade",upgradejob="j"} 1
 			upgradejob_step_state{namespace="upgrades",reason="Completed",state="completed",step="UpgradeCommenced",upgradejob="j"} 1
 			upgradejob_step_state{namespace="upgrades",reason="HooksRunning",state="waiting",step="ControlPlaneUpgraded",upgradejob="j"} 1`},
+		{"a step was undone: those behind it wait for their turn", []client.Object{newJob("j", running, undone)}, states, `
+			upgradejob_step_state{namespace="upgrades",reason="Completed",state="completed",step="ClusterHealthyBeforeUpgrade",upgradejob="j"} 1
+			upgradejob_step_state{namespace="upgrades",reason="ControlPlaneUpdating",state="pending",step="ControlPlaneUpgraded",upgradejob="j"} 1
+			upgradejob_step_state{namespace="upgrades",reason="NoUpdate",state="waiting",step="UpgradeCommenced",upgradejob="j"} 1`},
 		{"the upgrader is not known, a step has failed", []client.Object{newJob("j", running, failing, custom)}, states, `
 			upgradejob_step_state{namespace="upgrades",reason="Completed",state="completed",step="ClusterHealthyBeforeUpgrade",upgradejob="j"} 1
 			upgradejob_step_state{namespace="upgrades",reason="Completed",state="completed",step="UpgradeCommenced",upgradejob="j"} 1

@@ -111,9 +111,12 @@ func newEndpoint(address, parameters string, o Options) (strict, error) {
 	if err != nil {
 		return strict{}, err
 	}
+	if u.Scheme == "http" && !loopback(u.Hostname()) && (o.TokenFile != "" || o.Transport != nil) {
+		return strict{}, errors.New("the token would be sent in clear: use https, or no token file")
+	}
 	transport := o.Transport
 	if transport == nil {
-		if transport, err = newTransport(u, o); err != nil {
+		if transport, err = newTransport(o); err != nil {
 			return strict{}, err
 		}
 	}
@@ -130,15 +133,12 @@ func newEndpoint(address, parameters string, o Options) (strict, error) {
 }
 
 // newTransport returns a transport with the credentials and the trust of the options.
-func newTransport(u *url.URL, o Options) (http.RoundTripper, error) {
+func newTransport(o Options) (http.RoundTripper, error) {
 	settings := promconfig.HTTPClientConfig{
 		TLSConfig:   promconfig.TLSConfig{CAFile: o.CAFile},
 		ProxyConfig: promconfig.ProxyConfig{ProxyFromEnvironment: true},
 	}
 	if o.TokenFile != "" {
-		if u.Scheme == "http" && !loopback(u.Hostname()) {
-			return nil, errors.New("the token would be sent in clear: use https, or no token file")
-		}
 		settings.Authorization = &promconfig.Authorization{Type: "Bearer", CredentialsFile: o.TokenFile}
 	}
 	return promconfig.NewRoundTripperFromConfig(settings, "monitoring")

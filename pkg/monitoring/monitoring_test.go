@@ -33,6 +33,7 @@ func TestNewRefuses(t *testing.T) {
 		{"another scheme", monitoring.Options{PrometheusURL: "ftp://prometheus"}, "the URL does not begin with http:// or https://"},
 		{"no host", monitoring.Options{PrometheusURL: "https:///api"}, "the URL has no host"},
 		{"a query", monitoring.Options{PrometheusURL: "https://prometheus?token=" + secret}, "the URL has a query or a fragment"},
+		{"the token of a transport in clear", monitoring.Options{AlertmanagerURL: "http://alertmanager:9093", Transport: http.DefaultTransport}, "the token would be sent in clear"},
 		{"a token in clear", monitoring.Options{PrometheusURL: "http://prometheus:9090", TokenFile: "/token"}, "the token would be sent in clear"},
 		{"no CA file", monitoring.Options{PrometheusURL: "https://prometheus", CAFile: "/nonexistent/ca.crt"}, "/nonexistent/ca.crt"},
 		{"a CA file that is none", monitoring.Options{PrometheusURL: "https://prometheus", CAFile: noCertificate}, "ca.crt"},

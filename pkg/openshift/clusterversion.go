@@ -4,7 +4,9 @@
 package openshift
 
 import (
+	"regexp"
 	"slices"
+	"strconv"
 
 	configv1 "github.com/openshift/api/config/v1"
 )
@@ -53,6 +55,25 @@ func Updating(cv *configv1.ClusterVersion) (Release, bool) {
 		return Release{}, false
 	}
 	return Release{Version: h[0].Version, Image: h[0].Image}, true
+}
+
+// donePattern finds how far it is in what the cluster-version operator says, as in "Working towards 4.18.2: 503 of 842 done (59% complete)".
+var donePattern = regexp.MustCompile(`\b(\d{1,9}) of (\d{1,9}) done\b`)
+
+// Progress reads how many of the release's manifests are applied, and how many there are: never more than these. It returns false while the
+// cluster-version operator is not at it, or does not say so.
+func Progress(cv *configv1.ClusterVersion) (done, total int, ok bool) {
+	condition := Condition(cv.Status.Conditions, configv1.OperatorProgressing)
+	if condition == nil || condition.Status != configv1.ConditionTrue {
+		return 0, 0, false
+	}
+	found := donePattern.FindStringSubmatch(condition.Message)
+	if found == nil {
+		return 0, 0, false
+	}
+	done, _ = strconv.Atoi(found[1]) // nine digits
+	total, _ = strconv.Atoi(found[2])
+	return min(done, total), total, total > 0
 }
 
 // Desires tells whether spec.desiredUpdate names the release.
