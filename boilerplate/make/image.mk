@@ -50,12 +50,12 @@ plugin-archives: ## Build the plugin for all PLUGIN_PLATFORMS into bin/plugin/, 
 		[ $$os != windows ] || program=$$program.exe; \
 		archive=oc-managed_upgrade_$${os}_$$arch.tar.gz; \
 		echo "build $$archive"; \
-		mkdir $(PLUGIN_DIR)/work && cp LICENSE $(PLUGIN_DIR)/work/; \
+		mkdir $(PLUGIN_DIR)/stage && cp LICENSE $(PLUGIN_DIR)/stage/; \
 		CGO_ENABLED=0 GOOS=$$os GOARCH=$$arch go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' \
-			-o $(PLUGIN_DIR)/work/$$program ./cmd/oc-managed_upgrade; \
-		chmod 755 $(PLUGIN_DIR)/work/$$program && chmod 644 $(PLUGIN_DIR)/work/LICENSE; \
-		$(ARCHIVE) -C $(PLUGIN_DIR)/work LICENSE $$program | gzip -n -9 >$(PLUGIN_DIR)/$$archive; \
-		rm -r $(PLUGIN_DIR)/work; \
+			-o $(PLUGIN_DIR)/stage/$$program ./cmd/oc-managed_upgrade; \
+		chmod 755 $(PLUGIN_DIR)/stage/$$program && chmod 644 $(PLUGIN_DIR)/stage/LICENSE; \
+		$(ARCHIVE) -C $(PLUGIN_DIR)/stage LICENSE $$program | gzip -n -9 >$(PLUGIN_DIR)/$$archive; \
+		rm -r $(PLUGIN_DIR)/stage; \
 		sum=$$(sha256sum $(PLUGIN_DIR)/$$archive | cut -d ' ' -f 1); \
 		boilerplate/scripts/krew-manifest platform $$os $$arch $(PLUGIN_URL)/$$archive $$sum $$program >>$$manifest; \
 	done

@@ -6,9 +6,7 @@ package cli
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -79,85 +77,6 @@ func describeOf(s *snapshot, job *v1beta1.UpgradeJob) describeReport {
 		r.AllConditions = append(r.AllConditions, conditionReport{c.Type, string(c.Status), c.Reason, c.Message, c.LastTransitionTime})
 	}
 	return r
-}
-
-// storyOf lists what happened to a job, by time.
-func storyOf(job *v1beta1.UpgradeJob) []eventReport {
-	e := &story{list: []eventReport{}}
-	e.addJob(job)
-	for i := range job.Status.Steps {
-		e.addStep(&job.Status.Steps[i])
-	}
-	for i := range job.Status.HookTracker {
-		h := &job.Status.HookTracker[i]
-		name := strings.TrimSuffix(h.UpgradeJobHook+" at "+string(h.HookEvent)+" "+h.TrackingKey, " ")
-		e.add(&h.StartTime, "hook", "%s begins", name)
-		if h.CompletionTime != nil {
-			e.add(h.CompletionTime, "hook", "%s: %s", name, strings.TrimSuffix(strings.ToLower(string(h.Status))+": "+h.Message, ": "))
-		}
-	}
-	for i := range job.Status.Stages {
-		e.add(&job.Status.Stages[i].Time, "stage", "%s was told of", job.Status.Stages[i].Stage)
-	}
-	for i := range job.Status.MaintenanceWindows {
-		w := &job.Status.MaintenanceWindows[i]
-		e.add(&w.StartTime, "silence", "window %s opens, until %s at most", w.Name, w.Until.UTC().Format(time.RFC3339))
-	}
-	if n := job.Status.Notifications; n != nil {
-		for i := range n.Outbox {
-			e.addNotice(&n.Outbox[i])
-		}
-	}
-	slices.SortStableFunc(e.list, func(a, b eventReport) int { return a.Time.Compare(b.Time.Time) })
-	return e.list
-}
-
-type story struct{ list []eventReport }
-
-// add adds what happened at a time, unless that is not known.
-func (e *story) add(at *metav1.Time, kind, format string, values ...any) {
-	if at != nil && !at.IsZero() {
-		e.list = append(e.list, eventReport{*at, kind, fmt.Sprintf(format, values...)})
-	}
-}
-
-func (e *story) addJob(job *v1beta1.UpgradeJob) {
-	e.add(&job.CreationTimestamp, "job", "created")
-	e.add(job.Status.StartTime, "job", "started")
-	e.add(job.Status.CommenceTime, "job", "the upgrade commences: the cluster is asked for %s", cmp.Or(target(job), "nothing"))
-	for i := range job.Status.ResumedRequests {
-		if r := &job.Status.ResumedRequests[i]; r.Reopened != "" {
-			e.add(&r.Time, "resume", "%s is taken back by request %q", r.Reopened, r.Request)
-		}
-	}
-	if job.Status.CompletionTime != nil {
-		summary := summaryOf(job)
-		e.add(job.Status.CompletionTime, "job", "%s (%s): %s", summary.Phase, summary.Reason, summary.Message)
-	}
-}
-
-func (e *story) addStep(st *v1beta1.StepStatus) {
-	again := ""
-	if st.Attempts > 1 {
-		again = fmt.Sprintf(", attempt %d", st.Attempts)
-	}
-	e.add(&st.StartTime, "step", "%s begins%s", st.Condition, again)
-	if st.CompletionTime != nil {
-		e.add(st.CompletionTime, "step", "%s is completed after %s", st.Condition, span(st.CompletionTime.Sub(st.StartTime.Time)))
-	}
-}
-
-// telling are the notices that say what is not recorded elsewhere.
-var telling = []v1beta1.NotificationType{
-	v1beta1.NotificationStepWaiting, v1beta1.NotificationStepFailed, v1beta1.NotificationJobWaiting,
-	v1beta1.NotificationJobPreflightUnhealthy, v1beta1.NotificationJobPreflightHealthy,
-}
-
-// addNotice adds what a step waited for, or failed of: the rest stands elsewhere.
-func (e *story) addNotice(n *v1beta1.Notice) {
-	if slices.Contains(telling, n.Type) {
-		e.add(&n.Time, "notice", "%s: %s", strings.TrimSpace(n.Condition+" "+n.Reason), n.Message)
-	}
 }
 
 func (v *view) printDescription(r *describeReport) {

@@ -28,6 +28,7 @@ import (
 
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
 	"github.com/appuio/managed-upgrade-operator/pkg/healthcheck"
+	"github.com/appuio/managed-upgrade-operator/pkg/lifecycle"
 	"github.com/appuio/managed-upgrade-operator/pkg/openshift"
 	"github.com/appuio/managed-upgrade-operator/pkg/planner"
 	"github.com/appuio/managed-upgrade-operator/pkg/schedule"
@@ -99,7 +100,7 @@ func (r *UpgradeConfigReconciler) schedule(ctx context.Context, config *v1beta1.
 		return 0, err
 	}
 	job := &config.Spec.JobTemplate.Spec.Config
-	_, upgraderErr := r.Upgraders.For(ctx, upgraderName(*job), job)
+	_, upgraderErr := r.Upgraders.For(ctx, lifecycle.UpgraderOf(job), job)
 	if upgraderErr != nil && !errors.Is(upgraderErr, upgrader.ErrUnusable) {
 		return 0, upgraderErr
 	}
@@ -292,14 +293,6 @@ func (r *UpgradeConfigReconciler) set(config *v1beta1.UpgradeConfig, c metav1.Co
 
 func upgradeConfigStatus(o client.Object) *v1beta1.UpgradeConfigStatus {
 	return &o.(*v1beta1.UpgradeConfig).Status
-}
-
-// upgraderName is the upgrader that the config chooses.
-func upgraderName(config v1beta1.UpgradeJobConfig) string {
-	if config.Upgrader == "" {
-		return v1beta1.DefaultUpgrader
-	}
-	return config.Upgrader
 }
 
 // SetupWithManager registers the reconciler and its watches.

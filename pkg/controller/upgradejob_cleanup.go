@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
+	"github.com/appuio/managed-upgrade-operator/pkg/lifecycle"
 	"github.com/appuio/managed-upgrade-operator/pkg/notify"
 	"github.com/appuio/managed-upgrade-operator/pkg/pools"
 	"github.com/appuio/managed-upgrade-operator/pkg/steps"
@@ -78,7 +79,7 @@ func (r *UpgradeJobReconciler) giveBack(ctx context.Context, job *v1beta1.Upgrad
 			return 0, err
 		}
 	}
-	cleanup, err := r.Upgraders.Finally(ctx, upgraderName(job.Spec.Config))
+	cleanup, err := r.Upgraders.Finally(ctx, lifecycle.UpgraderOf(&job.Spec.Config))
 	if errors.Is(err, upgrader.ErrUnusable) {
 		// Without its variant nobody knows what the job held, but nothing of it shall stay for ever.
 		log.FromContext(ctx).Info("Whatever a step of the catalogue could hold for the job is given back", "because", err.Error())

@@ -129,6 +129,6 @@ func (p *pass) countSteps() {
 		if step.CompletionTime == nil || (known >= 0 && p.base.Status.Steps[known].CompletionTime != nil) {
 			continue
 		}
-		p.StepCompleted(upgraderName(p.job.Spec.Config), step.Condition, step.CompletionTime.Sub(step.StartTime.Time))
+		p.StepCompleted(lifecycle.UpgraderOf(&p.job.Spec.Config), step.Condition, step.CompletionTime.Sub(step.StartTime.Time))
 	}
 }

@@ -20,7 +20,7 @@ import (
 
 // variant returns the upgrader of the job. Whether it does all that the config asks for matters until the job starts.
 func (p *pass) variant(ctx context.Context) (upgrader.Upgrader, error) {
-	name := upgraderName(p.job.Spec.Config)
+	name := lifecycle.UpgraderOf(&p.job.Spec.Config)
 	if lifecycle.Started(p.job) {
 		return p.Upgraders.Get(ctx, name)
 	}

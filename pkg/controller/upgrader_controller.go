@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
+	"github.com/appuio/managed-upgrade-operator/pkg/lifecycle"
 	"github.com/appuio/managed-upgrade-operator/pkg/upgrader"
 )
 
@@ -66,7 +67,7 @@ func (r *UpgradeJobReconciler) jobsOf(ctx context.Context, variant client.Object
 	jobs := &v1beta1.UpgradeJobList{}
 	return requestsFor(ctx, r.Client, jobs, "", func() []client.Object {
 		jobs.Items = slices.DeleteFunc(jobs.Items, func(job v1beta1.UpgradeJob) bool {
-			return job.Status.Phase.Finished() || upgraderName(job.Spec.Config) != variant.GetName()
+			return job.Status.Phase.Finished() || lifecycle.UpgraderOf(&job.Spec.Config) != variant.GetName()
 		})
 		return pointers(jobs.Items)
 	})
@@ -77,7 +78,7 @@ func (r *UpgradeConfigReconciler) configsOf(ctx context.Context, variant client.
 	configs := &v1beta1.UpgradeConfigList{}
 	return requestsFor(ctx, r.Client, configs, "", func() []client.Object {
 		configs.Items = slices.DeleteFunc(configs.Items, func(config v1beta1.UpgradeConfig) bool {
-			return upgraderName(config.Spec.JobTemplate.Spec.Config) != variant.GetName()
+			return lifecycle.UpgraderOf(&config.Spec.JobTemplate.Spec.Config) != variant.GetName()
 		})
 		return pointers(configs.Items)
 	})

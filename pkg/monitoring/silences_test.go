@@ -123,7 +123,7 @@ func TestSilencesLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := s.PostSilence(t.Context(), time.Now(), lost)
-	expect(t, err, "Alertmanager does not answer: connection refused", true)
+	expect(t, err, "Alertmanager does not answer: connection ", true) // refused, or closed where one was kept
 	if err := os.RemoveAll(filepath.Join(s.server.Dir(), "data")); err != nil {
 		t.Fatal(err)
 	}
