@@ -246,7 +246,7 @@ type HookRun struct {
 	// +required
 	UpgradeJobHook string `json:"upgradeJobHook"`
 
-	// failurePolicy of the hook when the event came.
+	// failurePolicy of the hook when the event came. Ignore once the job was resumed and the hook does not want the event any more, or is gone.
 	// +optional
 	FailurePolicy HookFailurePolicy `json:"failurePolicy,omitempty"`
 

@@ -68,9 +68,13 @@ func (p *Pass) Emit(ctx context.Context, event Event) (Progress, error) {
 
 // Plan settles which hooks of the event run, and records that in the status, without running them. Emit does the rest.
 func (p *Pass) Plan(ctx context.Context, event Event) (Progress, error) {
+	var err error
 	if len(p.runsOf(event)) > 0 {
-		p.planAgain(event)
-	} else if err := p.plan(ctx, event); err != nil {
+		err = p.planAgain(ctx, event)
+	} else {
+		err = p.plan(ctx, event)
+	}
+	if err != nil {
 		return Progress{}, fmt.Errorf("hooks of %s: %w", event.Name, err)
 	}
 	return p.Progress(event), nil
@@ -100,18 +104,45 @@ func (p *Pass) plan(ctx context.Context, event Event) error {
 }
 
 // planAgain gives the hooks that have ended the job another chance when it is resumed, because somebody has mended
-// something, and those whose Job was never created. Those that did what they had to are not run again.
-func (p *Pass) planAgain(event Event) {
-	latest := map[string]*v1beta1.HookRun{}
-	for _, run := range p.runsOf(event) {
-		latest[run.UpgradeJobHook] = run
+// something, and those whose Job was never created. Those that did what they had to are not run again. What was mended may
+// be the hook: it counts as it is now, and one that does not want the event any more, or is gone, is not in the way.
+func (p *Pass) planAgain(ctx context.Context, event Event) error {
+	again := p.chances(event)
+	if len(again) == 0 {
+		return nil
 	}
-	for _, run := range p.runsOf(event) {
-		again := aborts(run) || (run.Status == v1beta1.HookRunFailed && run.Job == "")
-		if latest[run.UpgradeJobHook] == run && again && run.TrackingKey != event.key(p.Job) {
-			p.add(event, run.UpgradeJobHook, run.FailurePolicy)
+	wanted, err := p.wanting(ctx, event)
+	if err != nil {
+		return err
+	}
+	var hooks []*v1beta1.UpgradeJobHook
+	for _, run := range again {
+		i := slices.IndexFunc(wanted, func(h v1beta1.UpgradeJobHook) bool { return h.Name == run.UpgradeJobHook })
+		switch {
+		case i >= 0:
+			hooks = append(hooks, &wanted[i])
+		case aborts(run):
+			run.FailurePolicy = v1beta1.HookFailureIgnore
+			run.Message = v1beta1.Truncate("The hook was taken away before the job was resumed. "+run.Message, maxMessageLength)
 		}
 	}
+	for _, hook := range hooks { // after the rest: it moves the runs
+		p.add(event, hook.Name, hook.Spec.FailurePolicy)
+	}
+	return nil
+}
+
+// chances returns the runs that hooks have another chance after, since the job was resumed.
+func (p *Pass) chances(event Event) []*v1beta1.HookRun {
+	runs := p.runsOf(event)
+	latest := map[string]*v1beta1.HookRun{}
+	for _, run := range runs {
+		latest[run.UpgradeJobHook] = run
+	}
+	return slices.DeleteFunc(runs, func(run *v1beta1.HookRun) bool {
+		again := aborts(run) || (run.Status == v1beta1.HookRunFailed && run.Job == "")
+		return !again || latest[run.UpgradeJobHook] != run || run.TrackingKey == event.key(p.Job)
+	})
 }
 
 // add records a run. One that there is no room for has failed: the status of a job is bounded.

@@ -419,6 +419,65 @@ func TestAHookThatFailsAgainAfterAResumeAborts(t *testing.T) {
 	}
 }
 
+// Whoever resumes a job has mended what ended it. A hook can be mended by taking it away.
+func TestAResumeGoesByTheHooksThatThereAre(t *testing.T) {
+	for _, tc := range []struct {
+		reason string
+		mend   func(w *world)
+		want   []string
+		ends   bool
+	}{
+		{"the hook is as it was", func(*world) {}, []string{"ticket Start Failed", "ticket Start[resumed:again] Failed"}, true},
+		{"it was deleted", func(w *world) { w.must(w.store.Delete(w.t.Context(), w.hook("ticket"))) }, []string{"ticket Start Failed"}, false},
+		{
+			"it is for other events now", func(w *world) { w.change("ticket", func(h *v1beta1.UpgradeJobHook) { h.Spec.Events = []v1beta1.HookEvent{finish} }) },
+			[]string{"ticket Start Failed"}, false,
+		},
+		{
+			"it is for other jobs now", func(w *world) {
+				w.change("ticket", func(h *v1beta1.UpgradeJobHook) { h.Spec.Selector.MatchLabels = map[string]string{"for": "others"} })
+			},
+			[]string{"ticket Start Failed"}, false,
+		},
+		{
+			"its failures are ignored now", func(w *world) {
+				w.change("ticket", func(h *v1beta1.UpgradeJobHook) { h.Spec.FailurePolicy = v1beta1.HookFailureIgnore })
+			},
+			[]string{"ticket Start Failed", "ticket Start[resumed:again] Failed"}, false,
+		},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			w := newWorld(t, newJob("job"), newHook("ticket", abort))
+			w.mustEmit("job", start)
+			w.end(batchv1.JobFailed, "not approved")
+			w.mustEmit("job", start)
+			tc.mend(w)
+			if progress := w.mustEmit("job", start); progress.Aborted == nil {
+				t.Errorf("before the job is resumed it is %+v", progress)
+			}
+			w.update("job", func(job *v1beta1.UpgradeJob) {
+				job.Status.ResumedRequests = []v1beta1.ResumedRequest{{Request: "again", Reopened: "Failed(HookFailed)", Time: metav1.NewTime(begin)}}
+			})
+			w.mustEmit("job", start)
+			if len(tc.want) > 1 {
+				w.end(batchv1.JobFailed, "not approved")
+			}
+			for range 2 {
+				progress := w.mustEmit("job", start)
+				if got := progress.Aborted != nil; got != tc.ends || len(progress.Running) > 0 {
+					t.Errorf("got %+v, want one that ends the job: %t", progress, tc.ends)
+				}
+				if !tc.ends && (len(progress.Ignored) != 1 || !strings.Contains(progress.Ignored[0].Message, "not approved")) {
+					t.Errorf("got %+v, want the failure told", progress)
+				}
+			}
+			if diff := cmp.Diff(tc.want, w.runs("job")); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
 func TestJobsThatWereOrphanedAreLetGo(t *testing.T) {
 	w := newWorld(t, newJob("job"), newHook("a"))
 	w.mustEmit("job", start)

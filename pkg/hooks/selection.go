@@ -18,11 +18,10 @@ import (
 
 // selectHooks returns the hooks that want the event, in order of their names, and claims those that run for one job only.
 func (p *Pass) selectHooks(ctx context.Context, event Event) ([]v1beta1.UpgradeJobHook, error) {
-	all, err := p.hooksFor(ctx, event)
+	wanted, err := p.wanting(ctx, event)
 	if err != nil {
 		return nil, err
 	}
-	wanted := slices.DeleteFunc(all, func(h v1beta1.UpgradeJobHook) bool { return !slices.Contains(h.Spec.Events, event.Name) })
 	for i := range wanted {
 		if hook := &wanted[i]; hook.Spec.Run == v1beta1.HookRunNext && hook.Status.ClaimedBy == nil {
 			if err := p.claim(ctx, hook); err != nil {
@@ -31,6 +30,15 @@ func (p *Pass) selectHooks(ctx context.Context, event Event) ([]v1beta1.UpgradeJ
 		}
 	}
 	return wanted, nil
+}
+
+// wanting returns the hooks that want the event, in order of their names.
+func (p *Pass) wanting(ctx context.Context, event Event) ([]v1beta1.UpgradeJobHook, error) {
+	all, err := p.hooksFor(ctx, event)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(all, func(h v1beta1.UpgradeJobHook) bool { return !slices.Contains(h.Spec.Events, event.Name) }), nil
 }
 
 // hooksFor returns the hooks that are for the job, whatever their events, in order of their names. A hook whose selector

@@ -174,6 +174,14 @@ func (w *world) hook(name string) *v1beta1.UpgradeJobHook {
 	return hook
 }
 
+// change changes the spec of a hook.
+func (w *world) change(name string, change func(*v1beta1.UpgradeJobHook)) {
+	w.t.Helper()
+	hook := w.hook(name)
+	change(hook)
+	w.must(w.store.Update(w.t.Context(), hook))
+}
+
 // jobs returns the batch Jobs that exist.
 func (w *world) jobs() []batchv1.Job {
 	w.t.Helper()
