@@ -69,7 +69,8 @@ func (t *tool) checkCommand() *cobra.Command {
 that gets no answer, is a finding: nothing counts as healthy because it is unknown.
 
 Alerts are asked for by the routes that OpenShift has for its monitoring, with the token of the kubeconfig. It needs the ClusterRole
-cluster-monitoring-view. Where the kubeconfig has a client certificate and no token, give one by --prometheus-token-file.
+cluster-monitoring-view and, for what is silenced, the Role monitoring-alertmanager-view in openshift-monitoring. Where the kubeconfig has a client
+certificate and no token, give one by --prometheus-token-file.
 
 The status is 0 if the cluster is healthy and 1 if there are findings.`,
 		Example: fmt.Sprintf("  %[1]s check weekly\n  %[1]s check weekly --to 4.19.3 -o json\n  oc create token me > token && %[1]s check --prometheus-token-file token", t.program),
@@ -238,7 +239,11 @@ func (r *checkReport) add(answer healthcheck.Report) {
 
 // forUser says to the user what the operator says of itself.
 func forUser(text string) string {
-	return strings.ReplaceAll(text, "the operator's service account may not ask it", "your token does not allow it (ClusterRole cluster-monitoring-view does)")
+	role := "ClusterRole cluster-monitoring-view"
+	if strings.Contains(text, "Alertmanager answers") {
+		role = "Role monitoring-alertmanager-view in openshift-monitoring"
+	}
+	return strings.ReplaceAll(text, "the operator's service account may not ask it", "your token does not allow it ("+role+" does)")
 }
 
 // notVerified is what crypto/tls says of a server whose certificate does not come of a CA that is known.

@@ -38,6 +38,8 @@ type fakeThanos struct {
 	alerts []string
 	// status of all answers; 200 if zero.
 	status int
+	// silencesStatus is the status of the answers of Alertmanager alone; 200 if zero.
+	silencesStatus int
 	// authorizations of the requests, without doubles.
 	authorizations map[string]bool
 }
@@ -67,6 +69,10 @@ func (f *fakeThanos) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if strings.HasPrefix(r.URL.Path, "/api/v2/alerts") {
+		if f.silencesStatus != 0 {
+			w.WriteHeader(f.silencesStatus)
+			return
+		}
 		fmt.Fprint(w, "[]")
 		return
 	}
@@ -197,6 +203,8 @@ func TestCheckFailsClosed(t *testing.T) {
 		{"nodes forbidden", func(w *actWorld) { w.funcs.List = forbidNodes }, nil, `Forbidden  Nodes cannot be answered: you may not: nodes is forbidden: User "me" cannot list resource "nodes" at the cluster scope`, "Bearer of-the-user"},
 		{"client certificate", func(w *actWorld) { w.writeKubeconfig("https://api.example.com", "username: me, password: secret") }, nil, "the kubeconfig has no token to ask Prometheus with (a client certificate does not do): give one by --prometheus-token-file", ""},
 		{"refused", func(*actWorld) { thanos.status = http.StatusForbidden }, nil, "Prometheus answers 403 Forbidden: your token does not allow it (ClusterRole cluster-monitoring-view does)", "Bearer of-the-user"},
+		{"silences refused", func(*actWorld) { thanos.alerts, thanos.silencesStatus = []string{"EtcdSlow"}, http.StatusForbidden }, nil,
+			"Alertmanager answers 403 Forbidden: your token does not allow it (Role monitoring-alertmanager-view in openshift-monitoring does)", "Bearer of-the-user"},
 		{"routes forbidden", func(w *actWorld) { w.funcs.Get = answerRoutes(denied("get", "routes")) }, nil, "by route thanos-querier in namespace openshift-monitoring, but you may not get it", ""},
 		{"no routes", func(w *actWorld) {
 			w.funcs.Get = answerRoutes(&meta.NoKindMatchError{GroupKind: routeKind.GroupKind()})
@@ -212,7 +220,7 @@ func TestCheckFailsClosed(t *testing.T) {
 		{"another Prometheus gets no token", func(*actWorld) { thanos.status = http.StatusUnauthorized }, []string{"--prometheus-url", thanos.URL}, "Prometheus answers 401 Unauthorized", ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			thanos.status = 0
+			thanos.status, thanos.silencesStatus, thanos.alerts = 0, 0, nil
 			thanos.seen("")
 			w := newCheckWorld(t, thanos, healthy...)
 			tc.setUp(w)

@@ -132,10 +132,30 @@ func explain(act string, err error) error {
 	if err == nil {
 		return nil
 	}
-	if advice := adviceOf(act, err); advice != "" {
-		return fmt.Errorf("%s: %w: %s", act, err, advice)
+	parts := []string{act}
+	// Of a kind that is missing, client-go tells how it looked for it: the advice says the same in words.
+	if !isKindMissing(err) {
+		parts = append(parts, strings.TrimPrefix(err.Error(), "failed to get server groups: "))
 	}
-	return fmt.Errorf("%s: %w", act, err)
+	if advice := adviceOf(act, err); advice != "" {
+		parts = append(parts, advice)
+	}
+	return explained{strings.Join(parts, ": "), err}
+}
+
+// explained is an error in other words.
+type explained struct {
+	text  string
+	cause error
+}
+
+func (e explained) Error() string { return e.text }
+
+// Unwrap is what the API server, or the way to it, said.
+func (e explained) Unwrap() error { return e.cause }
+
+func isKindMissing(err error) bool {
+	return meta.IsNoMatchError(err) || discovery.IsGroupDiscoveryFailedError(err)
 }
 
 // adviceOf says what to do about an error; empty if that is not known.
@@ -161,7 +181,7 @@ func adviceOf(act string, err error) string {
 		return "the cluster cannot be reached: look at the server of the kubeconfig, and at your network"
 	case errors.Is(err, errNoKubeconfig), clientcmd.IsEmptyConfig(err), clientcmd.IsContextNotFound(err):
 		return "log in (oc login), or name the file with --kubeconfig"
-	case meta.IsNoMatchError(err), discovery.IsGroupDiscoveryFailedError(err):
+	case isKindMissing(err):
 		return missingKind(err)
 	case apierrors.IsNotFound(err) && strings.Contains(act, "ClusterVersion"):
 		return "is this an OpenShift cluster?"
@@ -172,7 +192,7 @@ func adviceOf(act string, err error) string {
 // missingKind says what a cluster lacks that does not know a kind.
 func missingKind(err error) string {
 	if strings.Contains(err.Error(), v1beta1.GroupVersion.Group) {
-		return "the managed upgrade operator is not installed: its kinds are missing"
+		return "the managed upgrade operator is not installed: the cluster does not have its kinds"
 	}
-	return "is this an OpenShift cluster?"
+	return "the cluster does not have that kind: is this an OpenShift cluster?"
 }

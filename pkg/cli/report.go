@@ -4,6 +4,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	_ "embed"
@@ -93,7 +94,12 @@ func (t *tool) printHTML(ctx context.Context, c client.Client, name string) erro
 func writeReport(w io.Writer, s *snapshot, job *v1beta1.UpgradeJob, times []nodeTimes, program string) error {
 	data := reportOf(s, job, times)
 	data.Footer = fmt.Sprintf("Written by %q on %s, from what the cluster told at that time.", program+" status --output html", stampUTC(s.Now))
-	if err := reportPage.Execute(w, data); err != nil {
+	var page bytes.Buffer
+	if err := reportPage.Execute(&page, data); err != nil {
+		return fmt.Errorf("make the report: %w", err)
+	}
+	// A text of the cluster may have characters that nobody sees, and that turn the words around them.
+	if _, err := io.WriteString(w, printable(page.String())); err != nil {
 		return fmt.Errorf("write the report: %w", err)
 	}
 	return nil

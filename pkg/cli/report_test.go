@@ -84,9 +84,9 @@ func TestReportIsSelfContained(t *testing.T) {
 	}
 }
 
-// TestReportEscapes puts markup into every text that others write.
+// TestReportEscapes puts markup, and characters that turn words round, into every text that others write.
 func TestReportEscapes(t *testing.T) {
-	const evil = `</title></style></svg><script>alert(1)</script><b onclick="x">"'&`
+	const evil = `</title></style></svg><script>alert(1)</script><b onclick="x">"'&` + "\u202edeliaf\u2066\u200b\x1b"
 	s, times := runningNight()
 	job := &s.Jobs[0]
 	job.Status.Blockers[0].Message, job.Status.Blockers[0].Object, job.Status.Blockers[0].ClearsWhen = evil, evil, evil
@@ -107,8 +107,11 @@ func TestReportEscapes(t *testing.T) {
 	if strings.Contains(page, "<script") || strings.Contains(page, "<b ") {
 		t.Error("markup of others is in the page")
 	}
-	if !strings.Contains(page, "&lt;script&gt;") {
+	if !strings.Contains(page, "&lt;script&gt;") || !strings.Contains(page, "deliaf") {
 		t.Error("the texts are not in the page at all")
+	}
+	if strings.ContainsAny(page, "\u202e\u2066\u200b\x1b") {
+		t.Error("characters that nobody sees are in the page")
 	}
 }
 
