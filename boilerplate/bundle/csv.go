@@ -50,7 +50,7 @@ func newCSV(o options, p *parts) (*v1alpha1.ClusterServiceVersion, error) {
 		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.ClusterServiceVersionAPIVersion, Kind: v1alpha1.ClusterServiceVersionKind},
 		ObjectMeta: metav1.ObjectMeta{Name: csvName(o.version), Annotations: annotations, Labels: m.Labels},
 		Spec: v1alpha1.ClusterServiceVersionSpec{
-			DisplayName: m.DisplayName, Description: strings.TrimSpace(description), Maturity: m.Maturity, MinKubeVersion: m.MinKubeVersion,
+			DisplayName: m.DisplayName, Description: strings.ReplaceAll(strings.TrimSpace(description), "$VERSION", "v"+o.version), Maturity: m.Maturity, MinKubeVersion: m.MinKubeVersion,
 			Version: version.OperatorVersion{Version: parsed}, Keywords: m.Keywords, Links: m.Links, Provider: m.Provider,
 			Icon:         []v1alpha1.Icon{{Data: base64.StdEncoding.EncodeToString(icon), MediaType: "image/svg+xml"}},
 			InstallModes: m.InstallModes, NativeAPIs: m.NativeAPIs, CustomResourceDefinitions: v1alpha1.CustomResourceDefinitions{Owned: kinds},

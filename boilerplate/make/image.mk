@@ -19,18 +19,25 @@ image: ## Build the operator's image for this machine's processor; CONTAINER_TOO
 	$(CONTAINER_TOOL) build $(IMAGE_ARGS) -t $(IMAGE):$(IMAGE_TAG) .
 
 # An image of several platforms is no single image: docker can only push it, podman keeps it as a manifest.
-.PHONY: images
-images: ## Build the operator's image for all of IMAGE_PLATFORMS, and push it
 ifeq ($(notdir $(CONTAINER_TOOL)),podman)
-	$(CONTAINER_TOOL) build $(IMAGE_ARGS) --platform $(IMAGE_PLATFORMS) --manifest $(IMAGE):$(IMAGE_TAG) .
-	$(CONTAINER_TOOL) manifest push $(IMAGE):$(IMAGE_TAG)
+push-platforms = $(CONTAINER_TOOL) build $(2) --platform $(3) --manifest $(1):$(IMAGE_TAG) . && $(CONTAINER_TOOL) manifest push $(1):$(IMAGE_TAG)
 else
-	$(CONTAINER_TOOL) buildx build $(IMAGE_ARGS) --platform $(IMAGE_PLATFORMS) --provenance=true --sbom=true -t $(IMAGE):$(IMAGE_TAG) --push .
+push-platforms = $(CONTAINER_TOOL) buildx build $(2) --platform $(3) --provenance=true --sbom=true -t $(1):$(IMAGE_TAG) --push .
 endif
 
+# What `oc adm must-gather` needs comes with a base image, which has to be there for each of the platforms.
+MUST_GATHER_BASE ?= quay.io/openshift/origin-must-gather:4.20
+MUST_GATHER_PLATFORMS ?= linux/amd64
+MUST_GATHER_ARGS = --build-arg VERSION=$(VERSION) --build-arg BASE=$(MUST_GATHER_BASE) -f deploy/must-gather/Dockerfile
+
+.PHONY: images
+images: ## Build and push the images: the operator's for IMAGE_PLATFORMS, that for must-gather for MUST_GATHER_PLATFORMS
+	$(call push-platforms,$(IMAGE),$(IMAGE_ARGS),$(IMAGE_PLATFORMS))
+	$(call push-platforms,$(MUST_GATHER_IMAGE),$(MUST_GATHER_ARGS),$(MUST_GATHER_PLATFORMS))
+
 .PHONY: must-gather-image
-must-gather-image: ## Build the image for `oc adm must-gather`
-	$(CONTAINER_TOOL) build --build-arg VERSION=$(VERSION) -f deploy/must-gather/Dockerfile -t $(MUST_GATHER_IMAGE):$(IMAGE_TAG) .
+must-gather-image: ## Build the image for `oc adm must-gather` for this machine's processor; MUST_GATHER_BASE, MUST_GATHER_IMAGE
+	$(CONTAINER_TOOL) build $(MUST_GATHER_ARGS) -t $(MUST_GATHER_IMAGE):$(IMAGE_TAG) .
 
 PLUGIN_PLATFORMS ?= linux/amd64 linux/arm64 linux/ppc64le linux/s390x darwin/amd64 darwin/arm64 windows/amd64
 PLUGIN_URL ?= https://github.com/appuio/managed-upgrade-operator/releases/download/$(VERSION)

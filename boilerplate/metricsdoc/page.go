@@ -36,11 +36,12 @@ exports those of its libraries: ` + "`controller_runtime_*`, `workqueue_*`, `res
 | ` + "`--metrics-cert-dir`" + ` | ` + "`/var/run/secrets/serving-cert`" + ` if it exists | folder with ` + "`tls.crt` and `tls.key`" + `, read anew when they change; empty for a self-signed certificate |
 
 The TLS versions and ciphers are those of the cluster's TLS profile (` + "`spec.tlsSecurityProfile` of `APIServer/cluster`" + `), which is looked at again when a connection is opened, at most every five minutes.
-The permissions for all this are in ` + "`deploy/rbac/metrics.yaml`" + `. By hand:
+The permissions for all this are in ` + "`deploy/rbac/metrics.yaml`" + `. By hand, from the leader, because the other replica tells of itself alone:
 
 ` + "```sh" + `
-oc -n managed-upgrade-operator port-forward deployment/managed-upgrade-operator 8443 &
-curl --silent --insecure --header "Authorization: Bearer $(oc whoami --show-token)" https://127.0.0.1:8443/metrics | grep ^managedupgrade_
+leader=$(oc -n managed-upgrade-operator get lease managed-upgrade-operator.managedupgrade.appuio.io -o jsonpath='{.spec.holderIdentity}')
+oc -n managed-upgrade-operator port-forward "pod/${leader%%_*}" 8443 &
+curl --silent --show-error --retry 5 --retry-connrefused --insecure --header "Authorization: Bearer $(oc whoami --show-token)" https://127.0.0.1:8443/metrics | grep ^managedupgrade_
 ` + "```" + `
 `
 

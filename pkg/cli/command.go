@@ -108,7 +108,7 @@ func programName(path string) string {
 // rootCommand lists the commands in the order of the help: first those that only look.
 func (t *tool) rootCommand(version string) *cobra.Command {
 	root := &cobra.Command{
-		Use:         "managed-upgrade",
+		Use:         strings.ReplaceAll(strings.ReplaceAll(t.program, "-", "_"), " ", "-"), // the file's name, which a shell completes
 		Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: t.program},
 		Short:       "See and steer the unattended upgrades of an OpenShift cluster",
 		Long: `See and steer the unattended upgrades of an OpenShift cluster, with the rights that you have.
@@ -154,6 +154,7 @@ Exit status: 0 if all went well, 1 if the command failed or has findings, 2 if t
 		root.AddCommand(command)
 	}
 	root.AddCommand(optionsCommand())
+	t.addCompletion(root)
 	return root
 }
 

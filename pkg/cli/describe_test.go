@@ -4,9 +4,12 @@
 package cli
 
 import (
+	"bytes"
 	"strings"
 	"testing"
 	"time"
+
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
 	"github.com/appuio/managed-upgrade-operator/pkg/lifecycle"
@@ -107,5 +110,21 @@ func TestHelp(t *testing.T) {
 	}
 	if got := programName("/usr/local/bin/kubectl-managed_upgrade"); got != "kubectl managed-upgrade" {
 		t.Errorf("called by kubectl it is %q", got)
+	}
+}
+
+// The completion is for the name by which the program is called.
+func TestCompletionPrograms(t *testing.T) {
+	for path, want := range map[string]struct{ plugin, bash string }{
+		"oc-managed_upgrade":               {"#!/bin/sh\nexec oc managed-upgrade __complete \"$@\"\n", "-F __start_oc-managed_upgrade oc-managed_upgrade\n"},
+		"/opt/bin/kubectl-managed_upgrade": {"#!/bin/sh\nexec kubectl managed-upgrade __complete \"$@\"\n", "-F __start_kubectl-managed_upgrade kubectl-managed_upgrade\n"},
+	} {
+		for shell, want := range map[string]string{"plugin": want.plugin, "bash": want.bash} {
+			var out, errOut bytes.Buffer
+			status := Run(t.Context(), []string{"completion", shell}, genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: &out, ErrOut: &errOut}, Options{Program: path})
+			if status != ExitOK || errOut.Len() > 0 || !strings.Contains(out.String(), want) {
+				t.Errorf("%s completion %s: exit status %d, %q, want %q", path, shell, status, out.String(), want)
+			}
+		}
 	}
 }

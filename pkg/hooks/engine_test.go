@@ -430,7 +430,9 @@ func TestAResumeGoesByTheHooksThatThereAre(t *testing.T) {
 		{"the hook is as it was", func(*world) {}, []string{"ticket Start Failed", "ticket Start[resumed:again] Failed"}, true},
 		{"it was deleted", func(w *world) { w.must(w.store.Delete(w.t.Context(), w.hook("ticket"))) }, []string{"ticket Start Failed"}, false},
 		{
-			"it is for other events now", func(w *world) { w.change("ticket", func(h *v1beta1.UpgradeJobHook) { h.Spec.Events = []v1beta1.HookEvent{finish} }) },
+			"it is for other events now", func(w *world) {
+				w.change("ticket", func(h *v1beta1.UpgradeJobHook) { h.Spec.Events = []v1beta1.HookEvent{finish} })
+			},
 			[]string{"ticket Start Failed"}, false,
 		},
 		{

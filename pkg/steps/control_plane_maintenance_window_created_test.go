@@ -37,6 +37,7 @@ func TestControlPlaneWindowIsALease(t *testing.T) {
 		[]monitoring.Matcher{
 			{Name: "severity", Value: "(warning|info)", IsRegex: true, IsEqual: true},
 			{Name: "namespace", Value: "(^openshift.*|^kube.*|^redhat.*|^default$)", IsRegex: true, IsEqual: true},
+			{Name: "alertname", Value: "ManagedUpgrade.*", IsRegex: true, IsEqual: false},
 		},
 		[]monitoring.Matcher{{Name: "alertname", Value: `(EtcdDown|API.*Down)`, IsRegex: true, IsEqual: true}},
 		"managed-upgrade-operator",

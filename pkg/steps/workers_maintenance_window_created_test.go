@@ -87,7 +87,7 @@ func TestWorkersWindowLasts(t *testing.T) {
 			if got := w.Until.Sub(start); got != tc.lasts || int(w.Remaining) != tc.remaining {
 				t.Errorf("it lasts %s for %d machines, want %s for %d", got, w.Remaining, tc.lasts, tc.remaining)
 			}
-			if len(m.silences[0].Matchers) != 2 || m.silences[0].Matchers[0].Value != "(warning|info)" {
+			if len(m.silences[0].Matchers) != 3 || m.silences[0].Matchers[0].Value != "(warning|info)" {
 				t.Errorf("silenced is %+v", m.silences[0].Matchers)
 			}
 		})

@@ -86,9 +86,15 @@ func (u user) runs(args ...string) answer {
 // runsWith is runs with something on stdin.
 func (u user) runsWith(stdin string, args ...string) answer {
 	u.t.Helper()
+	return u.executes(stdin, env.Kubectl(), append([]string{"managed-upgrade"}, args...)...)
+}
+
+// executes runs a program that finds the plugin on its PATH, with something on stdin.
+func (u user) executes(stdin, program string, args ...string) answer {
+	u.t.Helper()
 	ctx, cancel := context.WithTimeout(u.t.Context(), patience)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, env.Kubectl(), append([]string{"managed-upgrade"}, args...)...)
+	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Env = []string{
 		"PATH=" + plugins + string(os.PathListSeparator) + os.Getenv("PATH"), "KUBECONFIG=" + u.kubeconfig,
 		"HOME=" + env.Dir(), "TZ=UTC", "LC_ALL=C.UTF-8", "COLUMNS=120",
@@ -98,7 +104,7 @@ func (u user) runsWith(stdin string, args ...string) answer {
 	err := cmd.Run()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
-		u.t.Fatalf("kubectl managed-upgrade %s: %v", strings.Join(args, " "), err)
+		u.t.Fatalf("%s %s: %v", program, strings.Join(args, " "), err)
 	}
 	return answer{stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()}
 }

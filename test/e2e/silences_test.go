@@ -23,7 +23,7 @@ import (
 // on until they were.
 func (c *cluster) silencedInItsWindows(job *v1beta1.UpgradeJob) {
 	c.t.Helper()
-	const platform = "namespace=~(^openshift.*|^kube.*|^redhat.*|^default$), severity=~(warning|info)"
+	const platform = "alertname!~ManagedUpgrade.*, namespace=~(^openshift.*|^kube.*|^redhat.*|^default$), severity=~(warning|info)"
 	criticals := job.Spec.Config.Maintenance.ControlPlaneCriticals
 	want := map[string]string{ofControlPlane: platform, ofWorkers: platform}
 	if len(criticals) > 0 {

@@ -14,8 +14,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// remote is how the documentation names a folder of this repository.
-var remote = regexp.MustCompile(`'?https://github\.com/appuio/managed-upgrade-operator//(deploy[a-z/-]*)\?ref=v[0-9.]+'?`)
+// remote is how the documentation names a folder of this repository, and remoteFile how it names a file.
+var (
+	remote     = regexp.MustCompile(`'?https://github\.com/appuio/managed-upgrade-operator//(deploy[a-z/-]*)\?ref=v[0-9.]+'?`)
+	remoteFile = regexp.MustCompile(`https://raw\.githubusercontent\.com/appuio/managed-upgrade-operator/v[0-9.]+/(deploy[a-z./-]*)`)
+)
 
 // blocks are the blocks of a page in that language, in their order.
 func blocks(t *testing.T, page, language string) []string {
@@ -37,7 +40,7 @@ func blocks(t *testing.T, page, language string) []string {
 
 // here has a command, or a kustomization, take what it takes from the source tree.
 func here(text, to string) string {
-	return remote.ReplaceAllString(text, to+"$1")
+	return remoteFile.ReplaceAllString(remote.ReplaceAllString(text, to+"$1"), to+"$1")
 }
 
 // Each kustomization of the page is one, changes the Deployment, and is accepted by the API server.

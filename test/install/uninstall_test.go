@@ -33,6 +33,8 @@ import (
 // removal are the commands of the page about removal.
 type removal struct {
 	configs, jobs, look, remove, byHand, release string
+	// left are those for what the OLM does not delete.
+	left []string
 }
 
 func readRemoval(t *testing.T) removal {
@@ -46,9 +48,14 @@ func readRemoval(t *testing.T) removal {
 		}
 		return here(found[i], root()+"/")
 	}
+	olm := lines(that("oc -n managed-upgrade-operator delete subscriptions"))
+	left := slices.DeleteFunc(olm, func(line string) bool { return !strings.Contains(line, root()) })
+	if len(left) != 3 {
+		t.Fatalf("want commands for force-drain, the supplement and the CRDs, got %q", left)
+	}
 	return removal{
 		configs: that("oc delete upgradeconfigs."), jobs: that("oc delete upgradejobs."), look: that("oc get machineconfigpools "), remove: that("oc delete -k "),
-		byHand: that("# Let UpgradeJobs and the Jobs of hooks go."), release: that("oc patch machineconfigpool worker "),
+		byHand: that("# Let UpgradeJobs and the Jobs of hooks go."), release: that("oc patch machineconfigpool worker "), left: left,
 	}
 }
 
@@ -177,6 +184,16 @@ func TestRemoval(t *testing.T) {
 		t.Error("the operator has ended before its time")
 	}
 	_ = operator.Stop(programs.StopGrace)
+	for _, command := range page.left {
+		run(t, command)
+	}
+	eventually(t, "the OLM's namespace and kinds are gone", func(ctx context.Context) error {
+		out, err := shell(ctx, "oc get namespace/managed-upgrade-operator crd/upgradejobs.managedupgrade.appuio.io --ignore-not-found -o name")
+		if err == nil && out != "" {
+			err = fmt.Errorf("still there: %s", out)
+		}
+		return err
+	})
 	run(t, page.remove)
 
 	if out := run(t, "oc get -f "+whole+" --ignore-not-found -o name"); out != "" {
