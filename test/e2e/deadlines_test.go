@@ -58,8 +58,8 @@ func TestHealthCheckTimeoutAfterTheUpgrade(t *testing.T) {
 	c.wait(job, done(steps.ConditionControlPlaneUpgraded))
 	c.change(degraded("storage"))
 	c.wait(job, failedFor(v1beta1.ReasonPostHealthCheckFailed), blockedBy("ClusterOperatorDegraded", "ClusterOperator/storage"))
-	step := waitingIn(steps.ConditionClusterHealthyAfterUpgrade, v1beta1.ReasonUnhealthy)
-	c.promptly("the end of the job", c.when(job, inPhase(v1beta1.PhaseFailed)), c.when(job, step).Truncate(time.Second).Add(timeout))
+	step := stepOf(t, job, steps.ConditionClusterHealthyAfterUpgrade)
+	c.promptly("the end of the job", c.when(job, inPhase(v1beta1.PhaseFailed)), step.StartTime.Add(timeout))
 	c.upgradedOnce(job)
 }
 

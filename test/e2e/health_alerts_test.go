@@ -69,7 +69,7 @@ func TestAlertThatDoesNotClearAfterTheUpgradeFailsTheJob(t *testing.T) {
 	}
 	c.wait(job, failedFor(v1beta1.ReasonPostHealthCheckFailed), saying(v1beta1.ConditionFailed, "IngressIsDown", timeout.String()),
 		blockers(1), blockedBy("CriticalAlertFiring", "Alert/IngressIsDown", `namespace="openshift-ingress"`))
-	step := waitingIn(steps.ConditionClusterHealthyAfterUpgrade, v1beta1.ReasonUnhealthy)
-	c.promptly("the end of the job", c.when(job, inPhase(v1beta1.PhaseFailed)), c.when(job, step).Truncate(time.Second).Add(timeout))
+	step := stepOf(t, job, steps.ConditionClusterHealthyAfterUpgrade)
+	c.promptly("the end of the job", c.when(job, inPhase(v1beta1.PhaseFailed)), step.StartTime.Add(timeout))
 	c.upgradedOnce(job)
 }

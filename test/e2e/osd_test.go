@@ -4,7 +4,7 @@
 package e2e
 
 import (
-	"fmt"
+	"errors"
 	"testing"
 	"time"
 
@@ -46,8 +46,8 @@ func TestOSDUpgradesTheCluster(t *testing.T) {
 		t.Error("the external dependency was not asked")
 	}
 	c.eventually("the file integrity operator is told", func() error {
-		if n := c.reinits(); n != 1 {
-			return fmt.Errorf("it was told %d times, want once", n)
+		if c.reinits() == 0 { // it does no harm to tell it again, as the next pass does if the status that says so could not be written
+			return errors.New("it was not told")
 		}
 		return nil
 	})
