@@ -39,14 +39,23 @@ type checkReport struct {
 	Of string `json:"of,omitempty"`
 	// Target is the version for which the cluster was judged; empty for none.
 	Target string `json:"target,omitempty"`
-	// Checks that were made, in order.
+	// Checks that looked at the cluster, in order.
 	Checks []string `json:"checks"`
-	// Healthy is set if nothing was found.
+	// Skipped are those that did not, in order.
+	Skipped []skippedCheck `json:"skipped,omitempty"`
+	// Healthy is set if a check looked and none found anything.
 	Healthy bool `json:"healthy"`
 	// Findings are what is wrong with the cluster, or could not be found out.
 	Findings []checkFinding `json:"findings"`
 	// Notes say what was left out, and why.
 	Notes []string `json:"notes,omitempty"`
+}
+
+// skippedCheck is a check that did not look at the cluster.
+type skippedCheck struct {
+	Check string `json:"check"`
+	// Why is half a sentence, as "turned off".
+	Why string `json:"why"`
 }
 
 // checkFinding is one thing that would hold an upgrade up.
@@ -203,10 +212,10 @@ func (t *tool) makeChecks(ctx context.Context, c client.Client, cv *configv1.Clu
 	if err != nil {
 		return report, err
 	}
-	var checks []healthcheck.Check
-	for _, check := range steps.HealthChecks(variant.Steps(), conditions...) {
-		checks = append(checks, checkOfUser{check, servers})
-		report.Checks = append(report.Checks, check.Name())
+	all := steps.HealthChecks(variant.Steps(), conditions...)
+	checks, skipped := make([]healthcheck.Check, len(all)), make([]string, len(all))
+	for i, check := range all {
+		checks[i] = checkOfUser{check, servers, &skipped[i]}
 	}
 	target := checkTarget(cv, subject, o.to)
 	if target != nil {
@@ -217,6 +226,13 @@ func (t *tool) makeChecks(ctx context.Context, c client.Client, cv *configv1.Clu
 	answer := healthcheck.RunAll(ctx, checks, healthcheck.Request{
 		Config: config, Cluster: openshift.NewCluster(c, c), Monitoring: servers.client, Version: cv, Target: target, Now: t.clock.Now(), MaxAge: healthcheck.Timeout,
 	})
+	for i, check := range all {
+		if skipped[i] == "" {
+			report.Checks = append(report.Checks, check.Name())
+		} else {
+			report.Skipped = append(report.Skipped, skippedCheck{check.Name(), skipped[i]})
+		}
+	}
 	report.add(answer)
 	if report.Healthy && servers.missing != "" { // nothing of the config needs it, or it is to be ignored
 		report.Notes = append(report.Notes, servers.missing)
@@ -234,7 +250,7 @@ func (r *checkReport) add(answer healthcheck.Report) {
 	for _, note := range answer.Notes {
 		r.Notes = append(r.Notes, forUser(note))
 	}
-	r.Healthy = len(r.Findings) == 0
+	r.Healthy = len(r.Findings) == 0 && len(r.Checks) > 0
 }
 
 // forUser says to the user what the operator says of itself.
@@ -253,11 +269,14 @@ const notVerified = "failed to verify certificate"
 type checkOfUser struct {
 	healthcheck.Check
 	servers monitoringServers
+	// skipped takes why the check did not look at the cluster.
+	skipped *string
 }
 
 // Run makes the check. An answer that the user may not have is a finding that names the permission.
 func (c checkOfUser) Run(ctx context.Context, request healthcheck.Request) (healthcheck.Report, error) {
 	report, err := c.Check.Run(ctx, request)
+	*c.skipped = report.Skipped
 	var status apierrors.APIStatus
 	switch {
 	case err == nil:
@@ -275,31 +294,4 @@ func (c checkOfUser) Run(ctx context.Context, request healthcheck.Request) (heal
 		return report, fmt.Errorf("%s: %s", err.Error(), c.servers.distrust)
 	}
 	return report, errors.New(err.Error()) // openshift.Describe would leave the details to the operator's log
-}
-
-// printCheck prints a report for people.
-func (t *tool) printCheck(r checkReport) error {
-	of, target := r.Of, r.Target
-	if of == "" {
-		of = "the defaults"
-	}
-	if target != "" {
-		target = " for an upgrade to " + target
-	}
-	if r.Healthy {
-		fmt.Fprintf(t.Out, "healthy: %d checks of %s%s found nothing.\n", len(r.Checks), of, target)
-	} else {
-		fmt.Fprintf(t.Out, "not healthy: %d checks of %s%s, findings: %d.\n", len(r.Checks), of, target, len(r.Findings))
-		rows := [][]string{{"CHECK", "OBJECT", "REASON", "MESSAGE", "CLEARS WHEN"}}
-		for _, f := range r.Findings {
-			rows = append(rows, []string{f.Check, orDash(f.Object), f.Reason, f.Message, orDash(f.ClearsWhen)})
-		}
-		if err := columns(t.Out, rows); err != nil {
-			return err
-		}
-	}
-	for _, note := range r.Notes {
-		fmt.Fprintf(t.Out, "note: %s\n", note)
-	}
-	return nil
 }

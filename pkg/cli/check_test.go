@@ -26,6 +26,7 @@ import (
 
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
 	"github.com/appuio/managed-upgrade-operator/pkg/openshift/openshifttest"
+	"github.com/appuio/managed-upgrade-operator/pkg/steps"
 )
 
 // fakeThanos answers as Thanos and Alertmanager behind OpenShift's routes do.
@@ -203,6 +204,7 @@ func TestCheckFailsClosed(t *testing.T) {
 		{"nodes forbidden", func(w *actWorld) { w.funcs.List = forbidNodes }, nil, `Forbidden  Nodes cannot be answered: you may not: nodes is forbidden: User "me" cannot list resource "nodes" at the cluster scope`, "Bearer of-the-user"},
 		{"client certificate", func(w *actWorld) { w.writeKubeconfig("https://api.example.com", "username: me, password: secret") }, nil, "the kubeconfig has no token to ask Prometheus with (a client certificate does not do): give one by --prometheus-token-file", ""},
 		{"refused", func(*actWorld) { thanos.status = http.StatusForbidden }, nil, "Prometheus answers 403 Forbidden: your token does not allow it (ClusterRole cluster-monitoring-view does)", "Bearer of-the-user"},
+		{"hostile", func(*actWorld) { thanos.alerts = []string{"x\x1b]0;gotcha\a\nhealthy: all"} }, nil, "critical alert x]0;gotcha healthy: all is firing", "Bearer of-the-user"},
 		{"silences refused", func(*actWorld) { thanos.alerts, thanos.silencesStatus = []string{"EtcdSlow"}, http.StatusForbidden }, nil,
 			"Alertmanager answers 403 Forbidden: your token does not allow it (Role monitoring-alertmanager-view in openshift-monitoring does)", "Bearer of-the-user"},
 		{"routes forbidden", func(w *actWorld) { w.funcs.Get = answerRoutes(denied("get", "routes")) }, nil, "by route thanos-querier in namespace openshift-monitoring, but you may not get it", ""},
@@ -262,7 +264,7 @@ func TestCheckTrustsTheKubeconfig(t *testing.T) {
 		t.Fatal(err)
 	}
 	text, status := w.run("check", "weekly")
-	if status != ExitOK || !strings.Contains(text, "healthy: ") || strings.Contains(text, "note: ") || !thanos.seen("Bearer of-the-user") {
+	if status != ExitOK || !strings.Contains(text, "healthy: ") || strings.Contains(text, "Prometheus") || !thanos.seen("Bearer of-the-user") {
 		t.Errorf("status %d:\n%s", status, text)
 	}
 }
@@ -283,6 +285,13 @@ func TestCheckOfWhat(t *testing.T) {
 		c.Spec.JobTemplate.Spec.Config.PreUpgradeHealthChecks.WhenUnavailable = v1beta1.UnavailableIgnore
 	}))
 	w.expect("check-ignored", ExitOK, "check", "weekly")
+	// An upgrader without a check after the upgrade: nothing is known.
+	w = newCheckWorld(t, thanos, openshifttest.ClusterVersion(), actConfig(func(c *v1beta1.UpgradeConfig) { c.Spec.JobTemplate.Spec.Config.Upgrader = "bold" }),
+		&v1beta1.Upgrader{ObjectMeta: metav1.ObjectMeta{Name: "bold"}, Spec: v1beta1.UpgraderSpec{Steps: []v1beta1.UpgraderStep{
+			{Step: steps.ConditionStartHooksCompleted}, {Step: steps.ConditionClusterHealthyBeforeUpgrade}, {Step: steps.ConditionUpdateAvailable},
+			{Step: steps.ConditionUpgradeCommenced}, {Step: steps.ConditionControlPlaneUpgraded}, {Step: steps.ConditionMachineConfigPoolsUpgraded},
+		}}})
+	w.expect("check-nothing", ExitFailed, "check", "weekly", "--post")
 	w = newCheckWorld(t, nil)
 	w.expect("check-not-openshift", ExitFailed, "check", "weekly")
 }

@@ -124,6 +124,23 @@ func (w *actWorld) expect(file string, want int, args ...string) {
 	golden(w.t, "act/"+file+".txt", text)
 }
 
+// change changes an object of the cluster, also its status.
+func (w *actWorld) change(object client.Object, change func()) {
+	w.t.Helper()
+	if err := w.c.Get(w.t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+		w.t.Fatal(err)
+	}
+	change()
+	changed := object.DeepCopyObject().(client.Object)
+	if err := w.c.Update(w.t.Context(), object); err != nil {
+		w.t.Fatal(err)
+	}
+	changed.SetResourceVersion(object.GetResourceVersion())
+	if err := w.c.Status().Update(w.t.Context(), changed); err != nil && !apierrors.IsNotFound(err) { // some kinds have no status of their own here
+		w.t.Fatal(err)
+	}
+}
+
 // jobs are the UpgradeJobs that there are.
 func (w *actWorld) jobs() []v1beta1.UpgradeJob {
 	w.t.Helper()

@@ -137,7 +137,7 @@ func parseMoment(flag, text string, zone *time.Location) (time.Time, error) {
 		if err != nil {
 			continue
 		}
-		if at.Format(layout) != text {
+		if wall, _ := time.Parse(layout, text); at.Format(time.DateTime) != wall.Format(time.DateTime) {
 			return time.Time{}, usagef("%s %q does not exist in %s: clocks go forward then", flag, text, zone)
 		}
 		return at, nil

@@ -123,6 +123,19 @@ func TestFreezeUsage(t *testing.T) {
 	}
 }
 
+// TestFreezeTimes: people write them in many ways, and leave out zeros.
+func TestFreezeTimes(t *testing.T) {
+	for from, want := range map[string]string{
+		"2026-12-20 9:00": "2026-12-20T08:00:00Z", "2026-12-20T09:00": "2026-12-20T08:00:00Z", "2026-12-20 18:00:00.5": "2026-12-20T17:00:00Z",
+		"2026-12-20T09:00:00-05:00": "2026-12-20T14:00:00Z", "2026-12-20": "2026-12-19T23:00:00Z",
+	} {
+		text, status := frozenWorld(t).run("freeze", "--from", from, "--to", "2028-01-01", "--reason", "x", "--all", "--dry-run", "-o", "yaml")
+		if status != ExitOK || !strings.Contains(text, "start: \""+want+"\"") {
+			t.Errorf("--from %q: status %d, want %s:\n%s", from, status, want, text)
+		}
+	}
+}
+
 // TestFreezeOfManaged: objects of the Managed Upgrade Operator's kind count, and their jobs are selected before they are there.
 func TestFreezeOfManaged(t *testing.T) {
 	managed := &v1alpha1.UpgradeConfig{ObjectMeta: metav1.ObjectMeta{Namespace: "upgrades", Name: "managed-upgrade-config"}}

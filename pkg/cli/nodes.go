@@ -99,7 +99,10 @@ cordoned (by hand), unmanaged (no machine config pool has it).`,
 			return err
 		}
 		if pool != "" {
-			if _, err := named[mcfgv1.MachineConfigPool]("MachineConfigPool", s.Pools, pool); err != nil {
+			if len(s.Pools) == 0 && len(s.Unread) > 0 {
+				return fmt.Errorf("the nodes of a pool cannot be told: %s", strings.Join(s.Unread, "; "))
+			}
+			if err := knownPool(s.Pools, pool); err != nil {
 				return err
 			}
 		}

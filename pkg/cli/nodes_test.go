@@ -11,6 +11,7 @@ import (
 	"time"
 
 	configv1 "github.com/openshift/api/config/v1"
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -60,8 +61,36 @@ func TestNodes(t *testing.T) {
 		golden(t, "look/nodes/"+strings.NewReplacer(" ", ".", "-", "").Replace(line)+".txt", out)
 	}
 	_, errOut, status := runTool(t, c, window, "nodes", "--pool", "nigth")
-	if want := `there is no MachineConfigPool "nigth"`; status != ExitFailed || !strings.Contains(errOut, want) {
+	if want := "error: there is no MachineConfigPool \"nigth\": there are late, master, night, worker\n"; status != ExitFailed || errOut != want {
 		t.Errorf("exit status %d, %q, want %q", status, errOut, want)
+	}
+}
+
+// Whoever may not see the pools is not told that the cluster has none.
+func TestNodesOfAPoolThatIsNotSeen(t *testing.T) {
+	c := interceptor.NewClient(world(hostsInEachState()...).Build(), interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			if _, ok := list.(*mcfgv1.MachineConfigPoolList); ok {
+				return denied("list", "machineconfigpools")
+			}
+			return c.List(ctx, list, options...)
+		},
+	})
+	_, errOut, status := runTool(t, c, window, "nodes", "--pool", "worker")
+	if status != ExitFailed || !strings.Contains(errOut, "list MachineConfigPools: you may not") {
+		t.Errorf("exit status %d, %q", status, errOut)
+	}
+}
+
+func TestKnownNamesAreCounted(t *testing.T) {
+	for n, want := range map[int]string{0: "", 1: "pool-00", 2: "pool-00, pool-01", 12: "pool-00, pool-01, pool-02, pool-03, pool-04, pool-05, pool-06, pool-07, pool-08, pool-09, and 2 more"} {
+		var names []string
+		for i := range n {
+			names = append(names, fmt.Sprintf("pool-%02d", i))
+		}
+		if got := listKnown(names); got != want {
+			t.Errorf("%d names are %q, want %q", n, got, want)
+		}
 	}
 }
 

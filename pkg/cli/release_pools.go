@@ -53,48 +53,87 @@ type pausedPool struct {
 // releasePools releases the pools of those names, or all, that jobs have left paused.
 func (t *tool) releasePools(ctx context.Context, c client.Client, names []string, yes bool) error {
 	cluster := openshift.NewCluster(c, c)
-	cv, err := cluster.LiveVersion(ctx)
-	if err != nil {
-		return explain("release pools", err)
-	}
-	all, err := cluster.LivePools(ctx)
-	if err != nil {
-		return explain("release pools", err)
-	}
-	why, err := occupied(ctx, c, cv, "")
+	w, err := readPaused(ctx, c, cluster, names)
 	if err != nil {
 		return err
 	}
-	if why != "" {
-		return fmt.Errorf("no pool is released: %s, which releases pools in its turn", why)
-	}
-	found, err := judgePaused(ctx, c, all, names)
-	if err != nil {
-		return err
-	}
-	left, err := t.tellPaused(found, len(names) > 0)
+	left, err := t.tellPaused(w.found, len(names) > 0)
 	if err != nil || len(left) == 0 {
 		return err
 	}
-	if why := beingUpdated(cv); why != "" {
-		fmt.Fprintf(t.ErrOut, "warning: %s: machines would follow into a control plane that is not done\n", why)
+	if w.updating != "" {
+		t.warn("warning: %s: machines would follow into a control plane that is not done", w.updating)
 	}
-	fmt.Fprintf(t.Out, "Their machines follow at once: those that are not updated are drained and rebooted, as many at a time as maxUnavailable of the pool says.\n")
-	if err := t.confirm(ctx, fmt.Sprintf("Release %d of %d pools?", len(left), len(all)), yes); err != nil {
+	t.say("Their machines follow at once: those that are not updated are drained and rebooted, as many at a time as maxUnavailable of the pool says.")
+	if err := t.confirm(ctx, fmt.Sprintf("Release %d of %d pools?", len(left), w.pools), yes); err != nil {
 		return err
+	}
+	if !yes { // the question may have stood there for hours
+		now, err := readPaused(ctx, c, cluster, names)
+		if err != nil {
+			return err
+		}
+		if left, err = now.still(left, w.updating); err != nil {
+			return err
+		}
 	}
 	return t.releaseAll(ctx, cluster, left)
 }
 
+// pausedPools is what decides about the release of pools.
+type pausedPools struct {
+	// pools is how many the cluster has.
+	pools int
+	found []pausedPool
+	// updating says that the control plane is being updated; empty if it is not.
+	updating string
+}
+
+// readPaused finds the pools that are paused, or those of the names. A cluster that a job holds is an error.
+func readPaused(ctx context.Context, c client.Client, cluster *openshift.Cluster, names []string) (pausedPools, error) {
+	cv, err := cluster.LiveVersion(ctx)
+	if err != nil {
+		return pausedPools{}, explain("release pools", err)
+	}
+	all, err := cluster.LivePools(ctx)
+	if err != nil {
+		return pausedPools{}, explain("release pools", err)
+	}
+	why, err := occupied(ctx, c, cv, "")
+	if err != nil {
+		return pausedPools{}, err
+	}
+	if why != "" {
+		return pausedPools{}, fmt.Errorf("no pool is released: %s, which releases pools in its turn", why)
+	}
+	found, err := judgePaused(ctx, c, all, names)
+	return pausedPools{len(all), found, beingUpdated(cv)}, err
+}
+
+// still returns the pools as they are now. That one may not be released any more, or that the control plane is being updated since, is an error.
+func (w pausedPools) still(left []*mcfgv1.MachineConfigPool, updating string) ([]*mcfgv1.MachineConfigPool, error) {
+	if w.updating != "" && updating == "" {
+		return nil, fmt.Errorf("no pool is released: %s, since you were asked", w.updating)
+	}
+	var fresh []*mcfgv1.MachineConfigPool
+	for _, pool := range left {
+		i := slices.IndexFunc(w.found, func(p pausedPool) bool { return p.pool.Name == pool.Name && p.pool.UID == pool.UID })
+		switch {
+		case i < 0:
+			return nil, fmt.Errorf("no pool is released: MachineConfigPool %s has changed since you were asked", pool.Name)
+		case w.found[i].refused != "":
+			return nil, fmt.Errorf("no pool is released: MachineConfigPool %s has changed since you were asked: %s", pool.Name, w.found[i].refused)
+		}
+		fresh = append(fresh, w.found[i].pool)
+	}
+	return fresh, nil
+}
+
 // judgePaused looks at the pools that are paused, or at those of the names, in order of name.
 func judgePaused(ctx context.Context, c client.Reader, all []mcfgv1.MachineConfigPool, names []string) ([]pausedPool, error) {
-	var known []string
-	for i := range all {
-		known = append(known, all[i].Name)
-	}
 	for _, name := range names {
-		if !slices.Contains(known, name) {
-			return nil, fmt.Errorf("there is no MachineConfigPool %q: there are %s", name, strings.Join(known[:min(len(known), maxKnown)], ", "))
+		if err := knownPool(all, name); err != nil {
+			return nil, err
 		}
 	}
 	var found []pausedPool
@@ -167,7 +206,7 @@ func (t *tool) tellPaused(found []pausedPool, wereNamed bool) ([]*mcfgv1.Machine
 	case len(left) == 0 && slices.ContainsFunc(found, func(p pausedPool) bool { return p.blind }):
 		return nil, errors.New("no pool is released: ask for the ClusterRole managed-upgrade-operator-viewer")
 	case len(left) == 0:
-		fmt.Fprintln(t.Out, "No pool is left paused by a job that is over.")
+		t.say("No pool is left paused by a job that is over.")
 	}
 	return left, nil
 }
@@ -180,7 +219,7 @@ func (t *tool) releaseAll(ctx context.Context, cluster *openshift.Cluster, left 
 		_, err := cluster.ReleasePool(ctx, pool)
 		switch {
 		case err == nil:
-			fmt.Fprintf(t.Out, "MachineConfigPool %s is released.\n", pool.Name)
+			t.say("MachineConfigPool %s is released.", pool.Name)
 			continue
 		case apierrors.IsForbidden(err):
 			err = fmt.Errorf("%s: %w: ask for the ClusterRole managed-upgrade-operator-pool-releaser", act, err)
@@ -188,7 +227,7 @@ func (t *tool) releaseAll(ctx context.Context, cluster *openshift.Cluster, left 
 			err = explainWrite(act, err)
 		}
 		failed++
-		fmt.Fprintf(t.ErrOut, "error: %v\n", err)
+		t.warn("error: %v", err)
 	}
 	if failed == 0 {
 		return nil

@@ -7,11 +7,13 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	configv1 "github.com/openshift/api/config/v1"
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
@@ -130,6 +132,45 @@ func TestReleasePartly(t *testing.T) {
 	}
 	w.expect("release-partly", ExitFailed, "release-pools", "--yes")
 	w.wantPaused("by-hand", "delayed", "ending", "infra", "kept", "odd")
+}
+
+// TestReleaseLooksAgain: what was true when the user was asked need not be when they have answered.
+func TestReleaseLooksAgain(t *testing.T) {
+	all := []string{"by-hand", "delayed", "ending", "infra", "kept", "odd", "storage"}
+	for _, tc := range []struct {
+		reason  string
+		happens func(w *actWorld, failed, running *v1beta1.UpgradeJob)
+		says    string
+		paused  []string
+	}{
+		{"nothing happens", func(*actWorld, *v1beta1.UpgradeJob, *v1beta1.UpgradeJob) {}, "MachineConfigPool infra is released.", []string{"by-hand", "delayed", "ending", "odd"}},
+		{"a job takes the cluster", func(w *actWorld, _, running *v1beta1.UpgradeJob) {
+			cv := openshifttest.ClusterVersion()
+			w.change(cv, func() { cv.Annotations = map[string]string{v1beta1.UpgradeJobAnnotation: running.LockKey()} })
+		}, "no pool is released: ", all},
+		{"the job is resumed", func(w *actWorld, failed, _ *v1beta1.UpgradeJob) {
+			w.change(failed, func() { failed.Status.Phase = v1beta1.PhaseActive })
+		}, "MachineConfigPool infra has changed since you were asked: the job is not over", all},
+		{"somebody releases a pool", func(w *actWorld, _, _ *v1beta1.UpgradeJob) {
+			pool := ofPool("infra")
+			w.change(pool, func() { pool.Spec.Paused, pool.Annotations = false, nil })
+		}, "MachineConfigPool infra has changed since you were asked", []string{"by-hand", "delayed", "ending", "kept", "odd", "storage"}},
+		{"the control plane is updated", func(w *actWorld, _, _ *v1beta1.UpgradeJob) {
+			cv := openshifttest.ClusterVersion()
+			w.change(cv, func() {
+				cv.Status.History = append([]configv1.UpdateHistory{{State: configv1.PartialUpdate, Version: "4.18.3"}}, cv.Status.History...)
+			})
+		}, "since you were asked", all},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			w, failed, running := pausedWorld(t)
+			w.in, w.asked = "y\n", sync.OnceFunc(func() { tc.happens(w, failed, running) })
+			if text, _ := w.run("release-pools"); !strings.Contains(text, tc.says) {
+				t.Errorf("want %q:\n%s", tc.says, text)
+			}
+			w.wantPaused(tc.paused...)
+		})
+	}
 }
 
 // TestReleaseBlind: whoever may not see the job does not know that it is over.

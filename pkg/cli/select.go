@@ -4,12 +4,14 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -40,7 +42,27 @@ func named[T any, P interface {
 	case len(known) == 0:
 		return nil, fmt.Errorf("there is no %s %q, nor any other: look at the namespace (--namespace)", kind, name)
 	}
-	return nil, fmt.Errorf("there is no %s %q: there are %s", kind, name, strings.Join(known[:min(len(known), maxKnown)], ", "))
+	return nil, fmt.Errorf("there is no %s %q: there are %s", kind, name, listKnown(known))
+}
+
+// knownPool returns an error for a pool that the cluster does not have.
+func knownPool(pools []mcfgv1.MachineConfigPool, name string) error {
+	known := make([]string, 0, len(pools))
+	for i := range pools {
+		known = append(known, pools[i].Name)
+	}
+	if slices.Contains(known, name) {
+		return nil
+	}
+	return fmt.Errorf("there is no MachineConfigPool %q: there are %s", name, cmp.Or(listKnown(known), "none"))
+}
+
+// listKnown names the first of them, and counts the others.
+func listKnown(names []string) string {
+	if more := len(names) - maxKnown; more > 0 {
+		return fmt.Sprintf("%s, and %d more", strings.Join(names[:maxKnown], ", "), more)
+	}
+	return strings.Join(names, ", ")
 }
 
 // maxKnown is how many names an error lists.

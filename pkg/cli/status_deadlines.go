@@ -23,14 +23,16 @@ func deadlinesOf(s *snapshot, job *v1beta1.UpgradeJob) []deadlineReport {
 	}
 	d := &deadlines{now: s.Now}
 	if !lifecycle.Started(job) && job.LastResume() == nil {
+		if suspendedBy(s, job) != "" {
+			d.add(job.Spec.StartAfter.Time, "startAfter", "", "the job is skipped (Suspended)")
+			return d.list
+		}
 		d.add(job.Spec.StartAfter.Time, "startAfter", "", "the job starts")
 		d.add(job.Spec.StartBefore.Time, "startBefore", "", "the job is skipped (Expired) unless it has started")
 	}
 	d.add(lifecycle.Deadline(job), "upgradeTimeout", "", "the job fails (TimedOut) unless it has ended")
-	if job.Status.StartTime != nil && job.Status.CommenceTime == nil {
-		d.addCommencement(s, job)
-	}
-	d.addSteps(s, job)
+	commences := job.Status.StartTime != nil && job.Status.CommenceTime == nil && d.addCommencement(s, job)
+	d.addSteps(s, job, commences)
 	for i := range job.Status.Pools {
 		d.addPool(&job.Status.Pools[i])
 	}
@@ -55,11 +57,11 @@ func (d *deadlines) add(at time.Time, name, object, effect string) {
 	}
 }
 
-// addCommencement adds by when the upgrade has to commence.
-func (d *deadlines) addCommencement(s *snapshot, job *v1beta1.UpgradeJob) {
+// addCommencement adds by when the upgrade has to commence, and tells whether it has to.
+func (d *deadlines) addCommencement(s *snapshot, job *v1beta1.UpgradeJob) bool {
 	upgrade := steps.Upgrade{Job: job, Now: s.Now, Version: s.Version}
 	if !commencesInWindow(s, lifecycle.UpgraderOf(&job.Spec.Config)) || !upgrade.Needed() {
-		return
+		return false
 	}
 	window := v1beta1.DefaultUpgradeWindow
 	if w := job.Spec.Config.UpgradeWindow; w != nil {
@@ -68,6 +70,7 @@ func (d *deadlines) addCommencement(s *snapshot, job *v1beta1.UpgradeJob) {
 	if window > 0 {
 		d.add(upgrade.RunningSince().Add(window), "upgradeWindow", "", "the job fails (UpgradeWindowBreached) unless the upgrade has commenced")
 	}
+	return window > 0
 }
 
 // commencesInWindow tells whether jobs of the upgrader fail that have not commenced in time: one that comes with the operator, or an object of kind Upgrader.
@@ -80,8 +83,8 @@ func commencesInWindow(s *snapshot, name string) bool {
 	return slices.ContainsFunc(s.Upgraders, func(u v1beta1.Upgrader) bool { return u.Name == name && u.Spec.FailUnlessCommenced })
 }
 
-// addSteps adds until when the present step may wait.
-func (d *deadlines) addSteps(s *snapshot, job *v1beta1.UpgradeJob) {
+// addSteps adds until when the present step may wait. Where the upgrade has to commence by a time the cluster has until then to be healthy.
+func (d *deadlines) addSteps(s *snapshot, job *v1beta1.UpgradeJob, commences bool) {
 	config := &job.Spec.Config
 	for i := range job.Status.Steps {
 		st := &job.Status.Steps[i]
@@ -91,6 +94,9 @@ func (d *deadlines) addSteps(s *snapshot, job *v1beta1.UpgradeJob) {
 		from := lifecycle.WaitingSince(job, st)
 		switch st.Condition {
 		case steps.ConditionClusterHealthyBeforeUpgrade:
+			if commences {
+				continue
+			}
 			d.add(from.Add(config.PreUpgradeHealthChecks.Timeout.Or(v1beta1.DefaultHealthCheckTimeout)),
 				"preUpgradeHealthChecks.timeout", "", "the job is skipped (PreHealthCheckFailed) unless the cluster is healthy")
 		case steps.ConditionClusterHealthyAfterUpgrade:

@@ -56,6 +56,8 @@ func TestDeadlines(t *testing.T) {
 		{"while pools are paused", upgradeJob(started(time.Minute, allSteps[:9]...), pausedUntilNight), 4 * time.Hour,
 			[]string{"delayMin 6h0m0s", "delayMax 8h0m0s", "upgradeTimeout 12h0m0s"}},
 		{"an upgrader that has to commence in its window", upgradeJob(osd, started(time.Minute)), 2 * time.Minute, []string{"upgradeWindow 2h1m0s", "upgradeTimeout 12h0m0s"}},
+		{"where health is waited for as long as that", upgradeJob(osd, started(time.Minute, allSteps[:2]...), waiting(steps.ConditionClusterHealthyBeforeUpgrade, 5*time.Minute, "Unhealthy", "")), 6 * time.Minute,
+			[]string{"upgradeWindow 2h1m0s", "upgradeTimeout 12h0m0s"}},
 		{"with another window", upgradeJob(osd, func(job *v1beta1.UpgradeJob) {
 			job.Spec.Config.UpgradeWindow = &v1beta1.UpgradeWindow{TimeOut: hours(3)}
 		}, started(0)), time.Minute,

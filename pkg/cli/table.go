@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"io"
 	"os"
 	"regexp"
 	"strconv"
@@ -148,6 +149,18 @@ func steers(r rune) bool {
 // clean takes what could steer the terminal out of a text and makes one line of it.
 func clean(text string) string {
 	return strings.TrimSpace(strings.NewReplacer("\n", " ", "\t", " ").Replace(printable(text)))
+}
+
+// say prints a line that may have words of the cluster, or of a file, in it.
+func (t *tool) say(format string, args ...any) { sayTo(t.Out, format, args...) }
+
+// warn is say on stderr.
+func (t *tool) warn(format string, args ...any) { sayTo(t.ErrOut, format, args...) }
+
+func sayTo(w io.Writer, format string, args ...any) {
+	line := fmt.Sprintf(format, args...)
+	indent := len(line) - len(strings.TrimLeft(line, " "))
+	fmt.Fprintln(w, line[:indent]+clean(line)) // a reader that is gone has no use for an error
 }
 
 // printable takes what could steer the terminal out of a text, which may have several lines.

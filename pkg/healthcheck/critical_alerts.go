@@ -29,7 +29,7 @@ func (criticalAlerts) Name() string { return "CriticalAlerts" }
 
 func (criticalAlerts) Run(ctx context.Context, request Request) (Report, error) {
 	if !enabled(request.Config.CheckCriticalAlerts) {
-		return Report{}, nil
+		return Report{Skipped: skippedOff}, nil
 	}
 	answer, err := request.Monitoring.CriticalAlerts(ctx, request.Now, request.MaxAge)
 	if err != nil {

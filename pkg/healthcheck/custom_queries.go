@@ -26,13 +26,13 @@ func (customQueries) Name() string { return "CustomQueries" }
 func (customQueries) Run(ctx context.Context, request Request) (Report, error) {
 	queries := request.Config.CustomQueries
 	if len(queries) == 0 {
-		return Report{}, nil
+		return Report{Skipped: skippedNone}, nil
 	}
 	report := Report{Recheck: request.MaxAge, Findings: invalidQueries(request.Config)}
 	// An empty answer counts only if Prometheus has data at all.
 	if _, err := request.Monitoring.CriticalAlerts(ctx, request.Now, request.MaxAge); err != nil {
 		away, err := unavailable("custom queries", request.Config, err)
-		report.Notes = away.Notes
+		report.Notes, report.Skipped = away.Notes, away.Skipped
 		return report, err
 	}
 	findings := make([]*Finding, len(queries))

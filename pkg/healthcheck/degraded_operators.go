@@ -28,7 +28,7 @@ func (degradedOperators) Name() string { return "DegradedOperators" }
 
 func (d degradedOperators) Run(ctx context.Context, request Request) (Report, error) {
 	if !checksOperators(request.Config) {
-		return Report{}, nil
+		return Report{Skipped: skippedOff}, nil
 	}
 	operators, err := request.Cluster.Operators(ctx)
 	if err != nil {

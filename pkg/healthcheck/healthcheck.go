@@ -67,6 +67,9 @@ type Report struct {
 	Findings []Finding
 	// Notes say what was left out, and why, in the words of half a sentence.
 	Notes []string
+	// Skipped says in the words of half a sentence why the check did not look at the cluster; empty if it did. That is no finding, but no health either:
+	// for whoever tells people what was looked at. RunAll leaves it out.
+	Skipped string
 	// Recheck is when to look again at the latest, if the report has findings. Zero leaves that to the watches.
 	Recheck time.Duration
 }

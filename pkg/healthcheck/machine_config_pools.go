@@ -21,7 +21,7 @@ func (machineConfigPools) Name() string { return "MachineConfigPools" }
 
 func (machineConfigPools) Run(ctx context.Context, request Request) (Report, error) {
 	if !enabled(request.Config.CheckMachineConfigPools) {
-		return Report{}, nil
+		return Report{Skipped: skippedOff}, nil
 	}
 	pools, err := request.Cluster.Pools(ctx)
 	if err != nil {

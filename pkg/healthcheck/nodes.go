@@ -23,7 +23,7 @@ func (nodes) Name() string { return "Nodes" }
 
 func (n nodes) Run(ctx context.Context, request Request) (Report, error) {
 	if !enabled(request.Config.CheckNodes) {
-		return Report{}, nil
+		return Report{Skipped: skippedOff}, nil
 	}
 	all, err := request.Cluster.Nodes(ctx, request.Now, request.MaxAge)
 	if err != nil {

@@ -33,7 +33,7 @@ func (podDisruptionBudgets) Name() string { return "PodDisruptionBudgets" }
 
 func (p podDisruptionBudgets) Run(ctx context.Context, request Request) (Report, error) {
 	if !enabled(request.Config.CheckPodDisruptionBudgets) {
-		return Report{}, nil
+		return Report{Skipped: skippedOff}, nil
 	}
 	all, err := request.Cluster.Budgets(ctx, request.Now, request.MaxAge)
 	if err != nil {

@@ -36,8 +36,11 @@ func (removedAPIs) Name() string { return "RemovedAPIs" }
 
 func (r removedAPIs) Run(ctx context.Context, request Request) (Report, error) {
 	target, minor := minorUpdate(request)
-	if !enabled(request.Config.CheckRemovedAPIs) || !minor {
-		return Report{}, nil
+	switch {
+	case !enabled(request.Config.CheckRemovedAPIs):
+		return Report{Skipped: skippedOff}, nil
+	case !minor:
+		return Report{Skipped: skippedMinor}, nil
 	}
 	kubernetes, notes, err := kubernetesOf(target, request.Config.KubernetesVersion)
 	if err != nil {

@@ -19,6 +19,14 @@ func enabled(setting *bool) bool { return setting == nil || *setting }
 // ripensAfter is how old a sickness is when it does not count as a flap any more.
 const ripensAfter = time.Minute
 
+// Why a check does not look at the cluster.
+const (
+	skippedOff   = "turned off"
+	skippedMinor = "not another minor version"
+	skippedNone  = "none are configured"
+	skippedAway  = "no answer, which is ignored"
+)
+
 // Ripens is how old a finding is when it is not Fresh any more: a minute, or half of the time in which the cluster has to
 // be healthy, if that is shorter.
 func Ripens(config v1beta1.HealthChecks) time.Duration {
@@ -28,7 +36,7 @@ func Ripens(config v1beta1.HealthChecks) time.Duration {
 // unavailable is the report of a check to which Prometheus gave no answer.
 func unavailable(what string, config v1beta1.HealthChecks, err error) (Report, error) {
 	if config.WhenUnavailable == v1beta1.UnavailableIgnore && errors.Is(err, monitoring.ErrUnavailable) {
-		return Report{Notes: []string{fmt.Sprintf("%s not checked (whenUnavailable: Ignore): %s", what, err)}}, nil
+		return Report{Skipped: skippedAway, Notes: []string{fmt.Sprintf("%s not checked (whenUnavailable: Ignore): %s", what, err)}}, nil
 	}
 	return Report{}, err
 }

@@ -24,8 +24,11 @@ func (upgradeable) Name() string { return "Upgradeable" }
 
 func (upgradeable) Run(ctx context.Context, request Request) (Report, error) {
 	target, minor := minorUpdate(request)
-	if !enabled(request.Config.CheckUpgradeable) || !minor {
-		return Report{}, nil
+	switch {
+	case !enabled(request.Config.CheckUpgradeable):
+		return Report{Skipped: skippedOff}, nil
+	case !minor:
+		return Report{Skipped: skippedMinor}, nil
 	}
 	operators, err := request.Cluster.Operators(ctx)
 	if err != nil {
