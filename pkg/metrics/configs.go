@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
 	"github.com/appuio/managed-upgrade-operator/pkg/lifecycle"
@@ -20,11 +21,7 @@ func judgeConfigs(s *series, w *world) {
 	for i := range w.configs.Items {
 		config := &w.configs.Items[i]
 		schedule := &config.Spec.Schedule
-		upgrader := config.Spec.JobTemplate.Spec.Config.Upgrader
-		if upgrader == "" {
-			upgrader = v1beta1.DefaultUpgrader
-		}
-		s.add(configInfo, 1, config.Namespace, config.Name, schedule.Cron, schedule.ISOWeek, schedule.Location, upgrader)
+		s.add(configInfo, 1, config.Namespace, config.Name, schedule.Cron, schedule.ISOWeek, schedule.Location, lifecycle.UpgraderOf(&config.Spec.JobTemplate.Spec.Config))
 		if c := meta.FindStatusCondition(config.Status.Conditions, v1beta1.ConditionScheduling); c != nil {
 			s.add(configScheduling, number(c.Status == metav1.ConditionTrue), config.Namespace, config.Name, c.Reason)
 		}
@@ -39,6 +36,9 @@ func judgeConfigs(s *series, w *world) {
 		}
 		s.add(configPinWindow, config.Spec.PinVersionWindow.Or(0).Seconds(), config.Namespace, config.Name)
 		s.addTime(configLastScheduled, config.Status.LastScheduledUpgrade, config.Namespace, config.Name)
+		if kept := ptr.Deref(config.Spec.FailedJobsHistoryLimit, v1beta1.DefaultJobsHistoryLimit); kept > 0 {
+			s.add(configKept, float64(kept), config.Namespace, config.Name)
+		}
 		if !w.unread[kindJob] {
 			s.add(configSkippedInARow, float64(skippedInARow(config, w.jobs.Items)), config.Namespace, config.Name)
 		}

@@ -60,6 +60,19 @@ func TestConfigs(t *testing.T) {
 	})
 }
 
+func TestFailedJobsHistoryLimit(t *testing.T) {
+	const limit = "upgradeconfig_failed_jobs_history_limit"
+	const of = limit + `{namespace="upgrades",upgradeconfig="weekly"} `
+	keeping := func(n int32) []client.Object {
+		return []client.Object{newConfig(func(c *v1beta1.UpgradeConfig) { c.Spec.FailedJobsHistoryLimit = &n })}
+	}
+	runCases(t, []metricCase{
+		{"the default", []client.Object{newConfig(nil)}, limit, of + "4"},
+		{"one", keeping(1), limit, of + "1"},
+		{"all", keeping(0), limit, ""},
+	})
+}
+
 func TestSkippedInARow(t *testing.T) {
 	skipped, upgraded := v1beta1.Skipped(v1beta1.ReasonExpired, ""), v1beta1.Succeeded(v1beta1.ReasonUpgraded, "")
 	other := func(job *v1beta1.UpgradeJob) { job.OwnerReferences[0].UID = "other" }

@@ -150,7 +150,9 @@ var (
 	configLastScheduled = ofConfigs.gauge("upgradeconfig_last_scheduled_timestamp_seconds",
 		"The latest start for which a job was created, in seconds since 1970.", labelNamespace, labelConfig)
 	configSkippedInARow = ofConfigs.gauge("upgradeconfig_jobs_skipped_in_a_row",
-		"How many of the newest jobs of the config that have ended were skipped, one after the other.", labelNamespace, labelConfig)
+		"How many of the newest jobs of the config that have ended were skipped, one after the other, of those that are kept.", labelNamespace, labelConfig)
+	configKept = ofConfigs.gauge("upgradeconfig_failed_jobs_history_limit",
+		"How many jobs that failed or were skipped the config keeps. Absent if it keeps all.", labelNamespace, labelConfig)
 	configLastSkipped = ofConfigs.gauge("upgradeconfig_last_skipped_start_timestamp_seconds",
 		"The latest start for which no job was created, in seconds since 1970, and why.", labelNamespace, labelConfig, "reason")
 )
