@@ -16,7 +16,7 @@ func TestCompletion(t *testing.T) {
 	viewer := aUser(t, "viewer", viewerRole)
 
 	program := filepath.Join(plugins, "kubectl_complete-managed_upgrade")
-	if err := os.WriteFile(program, []byte(viewer.must("completion", "plugin")), 0o700); err != nil { //nolint:gosec // a program is executed
+	if err := os.WriteFile(program, []byte(viewer.must("completion", "plugin")), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	config := weekly()
