@@ -194,5 +194,5 @@ func missingKind(err error) string {
 	if strings.Contains(err.Error(), v1beta1.GroupVersion.Group) {
 		return "the managed upgrade operator is not installed: the cluster does not have its kinds"
 	}
-	return "the cluster does not have that kind: is this an OpenShift cluster?"
+	return "the cluster does not have the kinds of OpenShift: is this an OpenShift cluster?"
 }

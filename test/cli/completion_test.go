@@ -20,13 +20,13 @@ func TestCompletion(t *testing.T) {
 		t.Fatal(err)
 	}
 	config := weekly()
-	want := answer{config.Name + "\t" + config.Spec.Schedule.Cron + "\n:4\n", "Completion ended with directive: ShellCompDirectiveNoFileComp\n", 0}
-	if got := viewer.executes("", env.Kubectl(), "__complete", "managed-upgrade", "preview", "w"); got != want {
-		t.Errorf("kubectl gets %+v, want %+v", got, want)
+	got := viewer.executes("", env.Kubectl(), "__complete", "managed-upgrade", "preview", "w")
+	if want := config.Name + "\t" + config.Spec.Schedule.Cron + "\n:4\n"; got.status != 0 || got.stdout != want { // stderr has what kubectl says to who debugs it
+		t.Errorf("kubectl gets %+v, want %q", got, want)
 	}
 
 	const registered = "source <(kubectl-managed_upgrade completion bash) && complete -p kubectl-managed_upgrade"
-	if got := viewer.executes("", "bash", "-c", registered); got.status != 0 || !strings.HasSuffix(got.stdout, " kubectl-managed_upgrade\n") {
+	if got = viewer.executes("", "bash", "-c", registered); got.status != 0 || !strings.HasSuffix(got.stdout, " kubectl-managed_upgrade\n") {
 		t.Errorf("bash does not complete the program: %+v", got)
 	}
 }
