@@ -53,6 +53,16 @@ func writePage(text *bytes.Buffer, root *cobra.Command) {
 			text.WriteString("\nFlags:\n\n" + flags)
 		}
 	}
+	completion, _, err := root.Find([]string{"completion"})
+	if err != nil {
+		panic(err) // the plugin has it
+	}
+	fmt.Fprintf(text, "\n## completion\n\n%s\nFor kubectl, and for an oc that asks plugins:\n\n", paragraph(completion.Long))
+	plugin, _, err := completion.Find([]string{"plugin"})
+	if err != nil {
+		panic(err)
+	}
+	text.WriteString(code(unindented(plugin.Example)))
 	text.WriteString("\n## Flags of all commands\n\n" + flagsOf(root.PersistentFlags().FlagUsages()))
 }
 
