@@ -67,7 +67,7 @@ type previewStart struct {
 	Clock string `json:"clock,omitempty"`
 	// InTheWay are suspension windows, and what they do.
 	InTheWay []previewWindow `json:"inTheWay,omitempty"`
-	// Due says what is to be said of a job that should have been created by now.
+	// Due says what becomes of a job that should have been created by now, and what other than a suspension keeps one from being created.
 	Due string `json:"due,omitempty"`
 
 	start, created, before time.Time

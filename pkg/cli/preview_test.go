@@ -120,6 +120,8 @@ func TestPreviewOfTheDueStart(t *testing.T) {
 			previewFacts{windows: []v1beta1.UpgradeSuspensionWindow{*actWindow("x", zurich("2026-11-24 18:00"), zurich("2026-11-24 18:45"), ofConfigs)}}, ""},
 		{"not while a job runs", "2026-11-24 18:30", actConfig(pinned), previewFacts{jobs: []v1beta1.UpgradeJob{
 			*actJob(actConfig(pinned), zurich("2026-11-24 17:30"), v1beta1.PhaseActive, func(j *v1beta1.UpgradeJob) { j.Name = "by-hand" })}}, "gets no job unless this changes by 2026-11-24T18:00:00Z: UpgradeJob by-hand is not finished"},
+		{"not while a job waits for longer", "2026-11-24 10:00", actConfig(pinned), previewFacts{jobs: []v1beta1.UpgradeJob{
+			*actJob(actConfig(pinned), zurich("2026-11-24 19:30"), v1beta1.PhasePending, func(j *v1beta1.UpgradeJob) { j.Name = "by-hand" })}}, "gets no job unless this changes by 2026-11-24T18:00:00Z: UpgradeJob by-hand is not finished"},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			tc.facts.now = zurich(tc.now)

@@ -103,6 +103,24 @@ func TestSuspendFails(t *testing.T) {
 	w.expect("suspend-blind", ExitFailed, "suspend", "weekly")
 }
 
+// TestUnsuspendNeedsTheWindows: what keeps the next upgrade from being told keeps the config as it is; suspending needs no windows.
+func TestUnsuspendNeedsTheWindows(t *testing.T) {
+	config := actConfig()
+	w := newActWorld(t, config)
+	w.funcs.List = func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+		if _, ok := list.(*v1beta1.UpgradeSuspensionWindowList); ok {
+			return denied("list", "upgradesuspensionwindows")
+		}
+		return c.List(ctx, list, options...)
+	}
+	if text, status := w.run("suspend", "weekly"); status != ExitOK || !get(w, config).Spec.Schedule.Suspend {
+		t.Errorf("status %d, want 0 and weekly suspended:\n%s", status, text)
+	}
+	if text, status := w.run("unsuspend", "weekly"); status != ExitFailed || !strings.Contains(text, "list UpgradeSuspensionWindows: ") || !get(w, config).Spec.Schedule.Suspend {
+		t.Errorf("status %d, want 1 and weekly suspended:\n%s", status, text)
+	}
+}
+
 func TestGitOps(t *testing.T) {
 	for _, tc := range []struct {
 		reason string

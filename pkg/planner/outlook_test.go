@@ -82,6 +82,12 @@ func TestForesee(t *testing.T) {
 	}
 }
 
+func TestForeseeTheLastStart(t *testing.T) {
+	if got := planner.Foresee(newConfig(), tuesday, time.Time{}, planner.Facts{}, created); !got.Created.Equal(tuesday) {
+		t.Errorf("of a start that none follows %+v is foreseen, want its job at the start", got)
+	}
+}
+
 // What is foreseen of each start, from the start before on, is what the planner does.
 func TestForeseenYear(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
