@@ -13,6 +13,7 @@ import (
 	"github.com/appuio/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
 	"github.com/appuio/managed-upgrade-operator/pkg/muo"
+	"github.com/appuio/managed-upgrade-operator/pkg/planner"
 	"github.com/appuio/managed-upgrade-operator/pkg/suspension"
 )
 
@@ -97,38 +98,25 @@ func frozenStarts(window *v1beta1.UpgradeSuspensionWindow, config *v1beta1.Upgra
 		frozen.invalid = err
 		return frozen
 	}
-	pin := config.Spec.PinVersionWindow.Or(0)
-	late := min(config.Spec.MaxSchedulingDelay.Or(v1beta1.DefaultMaxSchedulingDelay), pin+config.Spec.MaxUpgradeStartDelay.Or(v1beta1.DefaultMaxUpgradeStartDelay))
+	facts := planned(config, jobs, []v1beta1.UpgradeSuspensionWindow{*window})
 	end := window.Spec.End.Time
-	at := later(window.Spec.Start.Time, now).Add(-time.Nanosecond)
-	for {
-		start, err := s.Next(at)
-		created := start.Add(-pin)
-		if err != nil || (!start.Before(end) && !created.Before(end)) {
-			return frozen
+	for start, err := s.Next(later(window.Spec.Start.Time, now).Add(-time.Nanosecond)); err == nil; {
+		if created, _ := planner.CreationTimes(config, start); !start.Before(end) && !created.Before(end) {
+			break
 		}
-		at = start
-		if jobFor(jobs, config, start) != nil {
-			continue
-		}
-		if suspension.Covers(window, start) || (suspension.Covers(window, created) && !end.Before(created.Add(late))) {
+		var after time.Time
+		after, err = s.Next(start)
+		outlook := planner.Foresee(config, start, after, facts, now)
+		if outlook.Job == nil && (suspension.Covers(window, start) || outlook.Reason == v1beta1.ReasonSuspensionWindow) {
 			if len(frozen.starts) == maxFrozenStarts {
 				frozen.more = true
-				return frozen
+				break
 			}
 			frozen.starts = append(frozen.starts, start)
 		}
+		start = after
 	}
-}
-
-// jobFor returns the job that the config has for the start; nil if it has none.
-func jobFor(jobs []v1beta1.UpgradeJob, config *v1beta1.UpgradeConfig, start time.Time) *v1beta1.UpgradeJob {
-	for i := range jobs {
-		if metav1.IsControlledBy(&jobs[i], config) && jobs[i].Spec.StartAfter.Time.Equal(start) {
-			return &jobs[i]
-		}
-	}
-	return nil
+	return frozen
 }
 
 // lines says the effect in sentences.

@@ -96,6 +96,28 @@ func TestFreezeOfPinning(t *testing.T) {
 	}
 }
 
+// TestFreezeOfDueStarts: the start at 22:00, whose job is due since 18:00 and is created by 19:00 or not at all.
+func TestFreezeOfDueStarts(t *testing.T) {
+	config := actConfig(func(c *v1beta1.UpgradeConfig) { c.Spec.PinVersionWindow = &v1beta1.Duration{Duration: 4 * time.Hour} })
+	start := []time.Time{zurich("2026-11-24 22:00")}
+	for _, tc := range []struct {
+		reason, now, from, to string
+		want                  []time.Time
+	}{
+		{"it begins before the operator tries again", "2026-11-24 18:30", "2026-11-24 18:30", "2026-11-24 19:00", start},
+		{"it ends in time", "2026-11-24 18:30", "2026-11-24 18:30", "2026-11-24 18:59", nil},
+		{"the start gets no job in any case", "2026-11-24 19:30", "2026-11-24 18:00", "2026-11-24 20:00", nil},
+		{"the start gets no job in any case, and lies in it", "2026-11-24 19:30", "2026-11-24 18:00", "2026-11-24 23:00", start},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			got := frozenStarts(actWindow("x", zurich(tc.from), zurich(tc.to), ofConfigs), config, nil, zurich(tc.now))
+			if diff := cmp.Diff(tc.want, got.starts, cmp.Comparer(time.Time.Equal)); diff != "" {
+				t.Errorf("starts (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestFreezeUsage(t *testing.T) {
 	for _, tc := range []struct {
 		name string

@@ -67,7 +67,7 @@ type previewStart struct {
 	Clock string `json:"clock,omitempty"`
 	// InTheWay are suspension windows, and what they do.
 	InTheWay []previewWindow `json:"inTheWay,omitempty"`
-	// Due says what is to be said of a job that should have been created by now.
+	// Due says what becomes of a job that should have been created by now, and what other than a suspension keeps one from being created.
 	Due string `json:"due,omitempty"`
 
 	start, created, before time.Time
@@ -139,47 +139,44 @@ func (r *previewReport) addStarts(config *v1beta1.UpgradeConfig, f *previewFacts
 			r.Notes = append(r.Notes, fmt.Sprintf("The operator itself has %s as the next start: its time zone is another one.", utc(next[0].Time)))
 		}
 	}
+	facts := planned(config, f.jobs, f.windows)
 	for _, start := range starts {
-		r.Starts = append(r.Starts, startOf(config, f, start))
+		after, _ := s.Next(start) // none where the calendar ends
+		r.Starts = append(r.Starts, startOf(config, facts, start, after, f.now))
 	}
 	return nil
 }
 
-// startOf judges one start.
-func startOf(config *v1beta1.UpgradeConfig, f *previewFacts, start time.Time) previewStart {
+// startOf judges one start. After it comes the next one, if there is one.
+func startOf(config *v1beta1.UpgradeConfig, facts planner.Facts, start, after, now time.Time) previewStart {
 	job := planner.NewJob(config, start, nil)
-	created := start.Add(-config.Spec.PinVersionWindow.Or(0))
+	outlook := planner.Foresee(config, start, after, facts, now)
+	created, _ := planner.CreationTimes(config, start)
 	p := previewStart{
 		Start: utc(start), InZone: start.Format(time.RFC3339), Created: utc(created), StartBefore: utc(job.Spec.StartBefore.Time),
 		Clock: clockChange(config.Spec.Schedule, start),
 		start: start, created: created, before: job.Spec.StartBefore.Time,
 	}
-	if existing := jobFor(f.jobs, config, start); existing != nil {
-		p.Job, job = existing.Name, existing
-	} else {
-		p.Due = dueNow(created, latestCreation(config, start), f.now)
+	if outlook.Job != nil {
+		p.Job, job = outlook.Job.Name, outlook.Job
 	}
-	p.InTheWay = windowsInTheWay(config, job, f, p)
+	p.Due = dueNow(config, start, outlook, now)
+	p.InTheWay = windowsInTheWay(config, job, facts.Windows, outlook, p, now)
 	return p
 }
 
-// latestCreation is when the operator gives up creating the job for a start.
-func latestCreation(config *v1beta1.UpgradeConfig, start time.Time) time.Time {
-	pin := config.Spec.PinVersionWindow.Or(0)
-	late := min(config.Spec.MaxSchedulingDelay.Or(v1beta1.DefaultMaxSchedulingDelay), pin+config.Spec.MaxUpgradeStartDelay.Or(v1beta1.DefaultMaxUpgradeStartDelay))
-	return start.Add(late - pin)
-}
-
-// dueNow says what becomes of a start whose job should have been created already.
-func dueNow(created, latest, now time.Time) string {
+// dueNow says what becomes of a start whose job should have been created already, and what keeps another from getting one; not of what is told beside it.
+func dueNow(config *v1beta1.UpgradeConfig, start time.Time, outlook planner.Outlook, now time.Time) string {
+	_, last := planner.CreationTimes(config, start)
 	switch {
-	case created.After(now):
+	case outlook.Job != nil:
 		return ""
-	case latest.Before(now):
-		return "gets no job: it had to be created by " + utc(latest)
-	default:
+	case outlook.Created.Equal(now):
 		return "its job is created at once"
+	case outlook.Reason == "", !last.Before(now) && (outlook.Reason == v1beta1.ReasonSuspended || outlook.Reason == v1beta1.ReasonSuspensionWindow):
+		return ""
 	}
+	return whyNoJob(config, start, outlook, now, utc)
 }
 
 // addPinning says which version a job would get now.

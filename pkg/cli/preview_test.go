@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -101,17 +102,68 @@ func TestPreviewOfClockChanges(t *testing.T) {
 
 // TestPreviewOfTheDueStart: a config whose job should be there, seen by the operator in a moment.
 func TestPreviewOfTheDueStart(t *testing.T) {
-	for _, tc := range []struct{ reason, now, want string }{
-		{"the time has not come", "2026-11-24 17:59", ""},
-		{"it has just come", "2026-11-24 18:00", "its job is created at once"},
-		{"it may be late", "2026-11-24 19:00", "its job is created at once"},
-		{"it is too late", "2026-11-24 19:01", "gets no job: it had to be created by 2026-11-24T18:00:00Z"},
+	pinned := func(c *v1beta1.UpgradeConfig) { c.Spec.PinVersionWindow = &v1beta1.Duration{Duration: 4 * time.Hour} }
+	suspended := func(c *v1beta1.UpgradeConfig) { c.Spec.Schedule.Suspend = true }
+	for _, tc := range []struct {
+		reason, now string
+		config      *v1beta1.UpgradeConfig
+		facts       previewFacts
+		want        string
+	}{
+		{"the time has not come", "2026-11-24 17:59", actConfig(pinned), previewFacts{}, ""},
+		{"it has just come", "2026-11-24 18:00", actConfig(pinned), previewFacts{}, "its job is created at once"},
+		{"it may be late", "2026-11-24 19:00", actConfig(pinned), previewFacts{}, "its job is created at once"},
+		{"it is too late", "2026-11-24 19:01", actConfig(pinned), previewFacts{}, "gets no job: it had to be created by 2026-11-24T18:00:00Z"},
+		{"not while it is suspended", "2026-11-24 18:30", actConfig(pinned, suspended), previewFacts{}, ""},
+		{"it is too late while it is suspended", "2026-11-24 19:01", actConfig(pinned, suspended), previewFacts{}, "gets no job: it had to be created by 2026-11-24T18:00:00Z"},
+		{"not while a window lasts", "2026-11-24 18:30", actConfig(pinned),
+			previewFacts{windows: []v1beta1.UpgradeSuspensionWindow{*actWindow("x", zurich("2026-11-24 18:00"), zurich("2026-11-24 18:45"), ofConfigs)}}, ""},
+		{"not while a job runs", "2026-11-24 18:30", actConfig(pinned), previewFacts{jobs: []v1beta1.UpgradeJob{
+			*actJob(actConfig(pinned), zurich("2026-11-24 17:30"), v1beta1.PhaseActive, func(j *v1beta1.UpgradeJob) { j.Name = "by-hand" })}}, "gets no job unless this changes by 2026-11-24T18:00:00Z: UpgradeJob by-hand is not finished"},
+		{"not while a job waits for longer", "2026-11-24 10:00", actConfig(pinned), previewFacts{jobs: []v1beta1.UpgradeJob{
+			*actJob(actConfig(pinned), zurich("2026-11-24 19:30"), v1beta1.PhasePending, func(j *v1beta1.UpgradeJob) { j.Name = "by-hand" })}}, "gets no job unless this changes by 2026-11-24T18:00:00Z: UpgradeJob by-hand is not finished"},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
-			config := actConfig(func(c *v1beta1.UpgradeConfig) { c.Spec.PinVersionWindow = &v1beta1.Duration{Duration: 4 * time.Hour} })
-			report := previewOf(config, &previewFacts{now: zurich(tc.now)}, nil, nil, 1)
+			tc.facts.now = zurich(tc.now)
+			report := previewOf(tc.config, &tc.facts, nil, nil, 1)
 			if got := report.Starts[0].Due; got != tc.want {
 				t.Errorf("due: %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestPreviewOfWindows: what the windows before a start, whose job is created four hours before it, do to the creation.
+func TestPreviewOfWindows(t *testing.T) {
+	config := actConfig(func(c *v1beta1.UpgradeConfig) { c.Spec.PinVersionWindow = &v1beta1.Duration{Duration: 4 * time.Hour} })
+	const late, waits, held = "no job is created: it would be too late when the window ends", "the job is created when the window ends", "the job is not created before the window ends"
+	for _, tc := range []struct {
+		reason string
+		// windows of configs, by clock.
+		windows [][2]string
+		want    []string
+	}{
+		{"it ends in the delay", [][2]string{{"17:00", "18:59"}}, []string{waits}},
+		{"it ends with the delay", [][2]string{{"17:00", "19:00"}}, []string{late}},
+		{"it ends after the delay", [][2]string{{"17:00", "19:01"}}, []string{late}},
+		{"it ends with the creation", [][2]string{{"17:00", "18:00"}}, nil},
+		{"it begins after the creation", [][2]string{{"18:01", "19:30"}}, nil},
+		{"it covers the start", [][2]string{{"22:00", "22:01"}}, []string{"no job is created"}},
+		{"another begins before it ends", [][2]string{{"17:00", "18:20"}, {"18:10", "18:40"}}, []string{held, waits}},
+		{"another that begins before it ends is too long", [][2]string{{"17:00", "18:20"}, {"18:20", "20:00"}}, []string{held, late}},
+		{"another covers the start", [][2]string{{"17:00", "18:20"}, {"21:20", "23:00"}}, []string{held, "no job is created"}},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			f := &previewFacts{now: actNow}
+			for _, w := range tc.windows {
+				f.windows = append(f.windows, *actWindow("x", zurich("2026-11-24 "+w[0]), zurich("2026-11-24 "+w[1]), ofConfigs))
+			}
+			var got []string
+			for _, w := range previewOf(config, f, nil, nil, 1).Starts[0].InTheWay {
+				got = append(got, w.Effect)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("effects (-want +got):\n%s", diff)
 			}
 		})
 	}

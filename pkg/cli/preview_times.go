@@ -8,28 +8,37 @@ import (
 	"time"
 
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
+	"github.com/appuio/managed-upgrade-operator/pkg/planner"
 	"github.com/appuio/managed-upgrade-operator/pkg/schedule"
 	"github.com/appuio/managed-upgrade-operator/pkg/suspension"
 )
 
 // windowsInTheWay are the suspension windows that have to do with a start, and what they do: those of the config when the job would be created or started, and
 // those of the job when it would start.
-func windowsInTheWay(config *v1beta1.UpgradeConfig, job *v1beta1.UpgradeJob, f *previewFacts, p previewStart) []previewWindow {
+func windowsInTheWay(config *v1beta1.UpgradeConfig, job *v1beta1.UpgradeJob, windows []v1beta1.UpgradeSuspensionWindow, outlook planner.Outlook, p previewStart, now time.Time) []previewWindow {
 	var found []previewWindow
 	add := func(w *v1beta1.UpgradeSuspensionWindow, selects, effect string) {
 		found = append(found, previewWindow{Name: w.Name, Reason: w.Spec.Reason, Selects: selects, Effect: effect, End: utc(w.Spec.End.Time)})
 	}
-	for i := range f.windows {
-		w := &f.windows[i]
-		created := later(p.created, f.now)
+	_, last := planner.CreationTimes(config, p.start)
+	created := later(p.created, now)
+	free := created // of windows, one of which may begin before another ends
+	for w := suspension.Active(windows, suspension.ForConfigs, config, free); w != nil; w = suspension.Active(windows, suspension.ForConfigs, config, free) {
+		free = w.Spec.End.Time
+	}
+	for i := range windows {
+		w := &windows[i]
 		switch {
-		case p.Job != "" || !suspension.Matches(w, suspension.ForConfigs, config):
+		case outlook.Job != nil || !suspension.Matches(w, suspension.ForConfigs, config):
 		case suspension.Covers(w, p.start):
 			add(w, "config", "no job is created")
-		case suspension.Covers(w, created) && w.Spec.End.After(latestCreation(config, p.start)):
+		case !w.Spec.Start.Time.Before(free) || !w.Spec.End.After(created):
+		case !w.Spec.End.Time.Before(last):
 			add(w, "config", "no job is created: it would be too late when the window ends")
-		case suspension.Covers(w, created):
+		case outlook.Created.Equal(w.Spec.End.Time):
 			add(w, "config", "the job is created when the window ends")
+		default:
+			add(w, "config", "the job is not created before the window ends")
 		}
 		if suspension.Covers(w, p.start) && suspension.Matches(w, suspension.ForJobs, job) {
 			add(w, "job", "the job is skipped")

@@ -31,20 +31,21 @@ func scheduleOf(s *snapshot, config *v1beta1.UpgradeConfig) configReport {
 		Namespace: config.Namespace, Name: config.Name, Cron: config.Spec.Schedule.Cron, ISOWeek: config.Spec.Schedule.ISOWeek,
 		Location: config.Spec.Schedule.Location, Upgrader: cmp.Or(config.Spec.JobTemplate.Spec.Config.Upgrader, v1beta1.DefaultUpgrader),
 	}
+	var starts []time.Time
 	for _, start := range config.Status.NextPossibleSchedules {
 		if start.After(s.Now) {
-			r.NextStarts = append(r.NextStarts, start)
+			r.NextStarts, starts = append(r.NextStarts, start), append(starts, start.Time)
 		}
 	}
 	if config.Spec.Schedule.Suspend {
 		r.Suspended = append(r.Suspended, "schedule.suspend")
 	}
-	windows := s.windowsIn(config.Namespace)
-	if w := suspension.Active(windows, suspension.ForConfigs, config, s.Now); w != nil {
+	facts := planned(config, s.Jobs, s.windowsIn(config.Namespace))
+	if w := suspension.Active(facts.Windows, suspension.ForConfigs, config, s.Now); w != nil {
 		r.Suspended = append(r.Suspended, describeWindow(w))
 	}
-	if !config.Spec.Schedule.Suspend {
-		r.NextStart = firstFree(windows, config, r.NextStarts)
+	if next, _ := firstFree(config, facts, starts, s.Now); !next.IsZero() && !config.Spec.Schedule.Suspend {
+		r.NextStart = &metav1.Time{Time: next}
 	}
 	r.Problem = problemOf(config)
 	if skipped := config.Status.LastSkippedStart; skipped != nil {
@@ -71,19 +72,6 @@ func managedOf(s *snapshot) []managedReport {
 		reports = append(reports, r)
 	}
 	return reports
-}
-
-// firstFree is the first start whose job would be created when no window holds the config back, and that no window takes out; nil if there is none.
-func firstFree(windows []v1beta1.UpgradeSuspensionWindow, config *v1beta1.UpgradeConfig, starts []metav1.Time) *metav1.Time {
-	pin := config.Spec.PinVersionWindow.Or(0)
-	job := &v1beta1.UpgradeJob{ObjectMeta: metav1.ObjectMeta{Namespace: config.Namespace, Labels: config.Spec.JobTemplate.Metadata.Labels}}
-	for i := range starts {
-		created := starts[i].Add(-pin)
-		if suspension.Active(windows, suspension.ForConfigs, config, created) == nil && suspension.Active(windows, suspension.ForJobs, job, starts[i].Time) == nil {
-			return &starts[i]
-		}
-	}
-	return nil
 }
 
 // problemOf says why the config creates no job, but for suspensions and an active job, which are told elsewhere.

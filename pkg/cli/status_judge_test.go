@@ -16,6 +16,7 @@ import (
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
 	"github.com/appuio/managed-upgrade-operator/pkg/lifecycle"
 	o "github.com/appuio/managed-upgrade-operator/pkg/openshift/openshifttest"
+	"github.com/appuio/managed-upgrade-operator/pkg/planner"
 	"github.com/appuio/managed-upgrade-operator/pkg/steps"
 )
 
@@ -205,21 +206,51 @@ func TestReceiversWithoutName(t *testing.T) {
 }
 
 func TestNextStartOfAConfig(t *testing.T) {
-	week := 7 * 24 * time.Hour
+	const hour, day, week = time.Hour, 24 * time.Hour, 7 * 24 * time.Hour
+	past := suspensionWindow("past", -2*day, -day)
+	ofConfigs := func(start, end time.Duration) *v1beta1.UpgradeSuspensionWindow {
+		w := suspensionWindow("freeze", start, end)
+		w.Spec.JobSelector = nil
+		return w
+	}
+	pinned := func(hours int) *v1beta1.UpgradeConfig {
+		return weekly(func(c *v1beta1.UpgradeConfig) {
+			c.Spec.PinVersionWindow = &v1beta1.Duration{Duration: time.Duration(hours) * time.Hour}
+		})
+	}
+	next := func(options ...func(*v1beta1.UpgradeJob)) *v1beta1.UpgradeJob {
+		return upgradeJob(append([]func(*v1beta1.UpgradeJob){jobNamed("next", week)}, options...)...)
+	}
 	for _, tc := range []struct {
 		reason string
 		config *v1beta1.UpgradeConfig
 		window *v1beta1.UpgradeSuspensionWindow
+		job    *v1beta1.UpgradeJob
+		now    time.Duration
 		want   time.Duration
 	}{
-		{"the first that is to come", weekly(), suspensionWindow("past", -48*time.Hour, -24*time.Hour), week},
-		{"not one in a suspension window", weekly(), suspensionWindow("freeze", week-time.Hour, week+time.Hour), 2 * week},
-		{"not one whose job would be created in one", weekly(func(c *v1beta1.UpgradeConfig) { c.Spec.PinVersionWindow = hours(4) }), suspensionWindow("freeze", week-5*time.Hour, week-3*time.Hour), 2 * week},
-		{"none while the schedule is suspended", weekly(func(c *v1beta1.UpgradeConfig) { c.Spec.Schedule.Suspend = true }), suspensionWindow("past", -48*time.Hour, -24*time.Hour), 0},
+		{"the first that is to come", weekly(), past, nil, hour, week},
+		{"not one in a suspension window", weekly(), suspensionWindow("freeze", week-hour, week+hour), nil, hour, 2 * week},
+		{"not one whose job would be created in one", pinned(4), suspensionWindow("freeze", week-5*hour, week-3*hour), nil, hour, 2 * week},
+		{"not one in a window of configs, if its job would be created before it", pinned(24), ofConfigs(week-hour, week+hour), nil, hour, 2 * week},
+		{"one in a window of configs, if its job is there", pinned(24), ofConfigs(week-hour, week+hour), next(), week - 2*hour, week},
+		{"not one in a window of jobs, even if its job is there", pinned(24), suspensionWindow("freeze", week-hour, week+hour), next(), week - 2*hour, 2 * week},
+		{"not one whose job is over", pinned(24), past, next(finished(v1beta1.Failed("HookFailed", ""), week-3*hour)), week - 2*hour, 2 * week},
+		{"the one of a job that was put off", pinned(24), past, upgradeJob(jobNamed(planner.NewJob(pinned(24), window.Add(week), nil).Name, week+hour)), week - 2*hour, week + hour},
+		{"one whose job is created when a window ends", pinned(24), suspensionWindow("freeze", week-25*hour, week-24*hour+hour/2), nil, hour, week},
+		{"not one whose job would be created when it is too late by the end of a window", pinned(24), suspensionWindow("freeze", week-25*hour, week-23*hour), nil, hour, 2 * week},
+		{"not one whose job was not created in time", pinned(24), past, nil, week - 5*hour, 2 * week},
+		{"one whose job may still be created", pinned(24), past, nil, week - 23*hour - hour/2, week},
+		{"none while the schedule is suspended", weekly(func(c *v1beta1.UpgradeConfig) { c.Spec.Schedule.Suspend = true }), past, nil, hour, 0},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
-			s := seen(time.Hour)
-			s.Windows = []v1beta1.UpgradeSuspensionWindow{*tc.window}
+			s := seen(tc.now)
+			if tc.job != nil {
+				s = seen(tc.now, tc.job)
+			}
+			elsewhere := suspensionWindow("elsewhere", 0, 20*week)
+			elsewhere.Namespace = "elsewhere"
+			s.Windows = []v1beta1.UpgradeSuspensionWindow{*tc.window, *elsewhere}
 			r := scheduleOf(s, tc.config)
 			switch {
 			case tc.want == 0 && r.NextStart != nil:

@@ -260,7 +260,7 @@ type configReport struct {
 	ISOWeek   string `json:"isoWeek,omitempty"`
 	Location  string `json:"location,omitempty"`
 	Upgrader  string `json:"upgrader"`
-	// NextStart is the next start that no suspension window takes out, of those that are known.
+	// NextStart is when the next upgrade begins that is to be expected, of the starts that are known: one that gets, or has, a job which no suspension window takes out.
 	NextStart *metav1.Time `json:"nextStart,omitempty"`
 	// NextStarts are the next starts of the schedule.
 	NextStarts []metav1.Time `json:"nextStarts,omitempty"`

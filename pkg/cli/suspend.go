@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
+	"github.com/appuio/managed-upgrade-operator/pkg/planner"
 )
 
 func (t *tool) suspendCommand() *cobra.Command {
@@ -38,8 +38,9 @@ func (t *tool) unsuspendCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "unsuspend CONFIG",
 		Short: "Let an UpgradeConfig create jobs again",
-		Long: `Unset spec.schedule.suspend of an UpgradeConfig: it creates jobs again, from its next start on.
-Starts that were suspended are not made up for, but for one that is less than spec.maxSchedulingDelay late.`,
+		Long: `Unset spec.schedule.suspend of an UpgradeConfig: it creates jobs again.
+A start that has passed is not made up for. A start that is still ahead, and whose job should have been created already (spec.pinVersionWindow), gets it
+at once if that is no longer ago than spec.maxSchedulingDelay, and else none. The command says which start is the next that comes to something.`,
 		Example: "  " + t.program + " unsuspend weekly",
 		Args:    exactly("the name of an UpgradeConfig"),
 
@@ -82,6 +83,12 @@ func (t *tool) setSuspend(ctx context.Context, c client.Client, name string, sus
 	if err := c.List(ctx, jobs, client.InNamespace(config.Namespace)); err != nil {
 		return explain("list UpgradeJobs", err)
 	}
+	windows := &v1beta1.UpgradeSuspensionWindowList{}
+	if !suspend { // suspending has to go without them
+		if err := c.List(ctx, windows, client.InNamespace(config.Namespace)); err != nil {
+			return explain("list UpgradeSuspensionWindows", err)
+		}
+	}
 	full := config.Namespace + "/" + config.Name
 	act, done := "unsuspend", "creates jobs again"
 	if suspend {
@@ -98,7 +105,11 @@ func (t *tool) setSuspend(ctx context.Context, c client.Client, name string, sus
 		return explainWrite(fmt.Sprintf("%s UpgradeConfig %s", act, full), err)
 	}
 	fmt.Fprintf(t.Out, "UpgradeConfig %s %s.\n", full, done)
-	for _, line := range suspendEffect(config, jobs.Items, t.clock.Now(), t.location()) {
+	effect := unsuspendEffect
+	if suspend {
+		effect = suspendEffect
+	}
+	for _, line := range effect(config, planned(config, jobs.Items, windows.Items), t.clock.Now(), t.location()) {
 		fmt.Fprintln(t.Out, line)
 	}
 	return nil
@@ -106,32 +117,21 @@ func (t *tool) setSuspend(ctx context.Context, c client.Client, name string, sus
 
 var already = map[bool]string{true: "is suspended already", false: "is not suspended"}
 
-// suspendEffect says in sentences what becomes of the starts and the jobs of a config that was suspended, or unsuspended.
-func suspendEffect(config *v1beta1.UpgradeConfig, jobs []v1beta1.UpgradeJob, now time.Time, zone *time.Location) []string {
-	var lines []string
-	next := "it has no next start"
-	s, err := parseSchedule(config.Spec.Schedule)
-	if err == nil {
-		var start time.Time
-		if start, err = s.Next(now); err == nil {
-			next = moment(start, zone)
-		}
+// startsToExpect is how many starts of a config are looked at for the next upgrade: as many as its status lists.
+const startsToExpect = 10
+
+// suspendEffect says in sentences what becomes of the starts and the jobs of a config that was suspended.
+func suspendEffect(config *v1beta1.UpgradeConfig, facts planner.Facts, now time.Time, zone *time.Location) []string {
+	lines := []string{}
+	if starts, err := startsOf(config, now); err != nil {
+		lines = append(lines, noStarts(err))
+	} else {
+		lines = append(lines, fmt.Sprintf("No job is created for its starts, the next of which is %s.", moment(starts[0], zone)))
 	}
-	switch {
-	case err != nil:
-		lines = append(lines, fmt.Sprintf("Its schedule has no next start: %v.", err))
-	case config.Spec.Schedule.Suspend:
-		lines = append(lines, fmt.Sprintf("No job is created for its starts, the next of which is %s.", next))
-	default:
-		lines = append(lines, fmt.Sprintf("Its next start is %s.", next))
-	}
-	if !config.Spec.Schedule.Suspend {
-		return lines
-	}
-	for i := range jobs {
-		job := &jobs[i]
+	for i := range facts.Jobs {
+		job := &facts.Jobs[i]
 		switch {
-		case !metav1.IsControlledBy(job, config) || job.Status.Phase.Finished():
+		case job.Status.Phase.Finished():
 		case job.Status.StartTime == nil:
 			lines = append(lines, fmt.Sprintf("UpgradeJob %s exists already and starts at %s all the same: delete it, or freeze jobs too.",
 				job.Name, moment(job.Spec.StartAfter.Time, zone)))
@@ -141,6 +141,44 @@ func suspendEffect(config *v1beta1.UpgradeConfig, jobs []v1beta1.UpgradeJob, now
 	}
 	return lines
 }
+
+// unsuspendEffect says in sentences when a config that was unsuspended upgrades next, and why not before.
+func unsuspendEffect(config *v1beta1.UpgradeConfig, facts planner.Facts, now time.Time, zone *time.Location) []string {
+	starts, err := startsOf(config, now)
+	if err != nil {
+		return []string{noStarts(err)}
+	}
+	next, passed := firstFree(config, facts, starts, now)
+	line := fmt.Sprintf("Its next start is %s.", moment(next, zone))
+	switch {
+	case passed == 0:
+		return []string{line}
+	case next.IsZero():
+		line = fmt.Sprintf("Nothing is to be expected of its next %d starts.", passed)
+	}
+	stamp := func(at time.Time) string { return moment(at, zone) }
+	outlook := planner.Foresee(config, starts[0], following(starts, 0), facts, now)
+	why := fmt.Sprintf("The start at %s %s.", stamp(starts[0]), whyNothing(config, facts, starts[0], outlook, now, stamp))
+	switch passed {
+	case 1:
+	case 2:
+		why += " Nor is anything to be expected of the one after it."
+	default:
+		why += fmt.Sprintf(" Nor is anything to be expected of the %d after it.", passed-1)
+	}
+	return []string{line, why}
+}
+
+// startsOf are the next starts of the config.
+func startsOf(config *v1beta1.UpgradeConfig, now time.Time) ([]time.Time, error) {
+	s, err := parseSchedule(config.Spec.Schedule)
+	if err != nil {
+		return nil, err
+	}
+	return s.NextN(now, startsToExpect)
+}
+
+func noStarts(err error) string { return fmt.Sprintf("Its schedule has no next start: %v.", err) }
 
 // warnOfGitOps says on stderr that somebody else keeps the object as it was.
 func (t *tool) warnOfGitOps(object client.Object, kind, change string) {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -32,6 +33,54 @@ func TestSuspendAndUnsuspend(t *testing.T) {
 	w.expect("unsuspend-twice", ExitOK, "unsuspend", "weekly")
 }
 
+// TestUnsuspendTellsTheNextUpgrade: at 10:00 on a Monday, of starts at 22:00 on Tuesdays.
+func TestUnsuspendTellsTheNextUpgrade(t *testing.T) {
+	pinned := func(pin time.Duration) func(*v1beta1.UpgradeConfig) {
+		return func(c *v1beta1.UpgradeConfig) { c.Spec.PinVersionWindow = &v1beta1.Duration{Duration: pin} }
+	}
+	cron := func(text string) func(*v1beta1.UpgradeConfig) {
+		return func(c *v1beta1.UpgradeConfig) { c.Spec.Schedule.Cron = text }
+	}
+	suspended := func(options ...func(*v1beta1.UpgradeConfig)) *v1beta1.UpgradeConfig {
+		return actConfig(append(options, func(c *v1beta1.UpgradeConfig) { c.Spec.Schedule.Suspend = true })...)
+	}
+	tuesday := zurich("2026-11-24 22:00")
+	for _, tc := range []struct {
+		reason  string
+		config  *v1beta1.UpgradeConfig
+		objects []client.Object
+		want    []string
+	}{
+		{"the next start", suspended(), nil, []string{"Its next start is Tue 2026-11-24 22:00 CET."}},
+		{"its job is created at once", suspended(pinned(36*time.Hour + 30*time.Minute)), nil, []string{"Its next start is Tue 2026-11-24 22:00 CET."}},
+		{"its job had to be created before", suspended(pinned(39 * time.Hour)), nil, []string{"Its next start is Tue 2026-12-01 22:00 CET.",
+			"The start at Tue 2026-11-24 22:00 CET gets no job: it had to be created by Mon 2026-11-23 08:00 CET."}},
+		{"its job is there", suspended(pinned(39 * time.Hour)), []client.Object{actJob(actConfig(), tuesday, v1beta1.PhasePending)}, []string{"Its next start is Tue 2026-11-24 22:00 CET."}},
+		{"its job is over", suspended(pinned(39 * time.Hour)), []client.Object{actJob(actConfig(), tuesday, v1beta1.PhaseSkipped, func(j *v1beta1.UpgradeJob) { j.Name = "over" })},
+			[]string{"Its next start is Tue 2026-12-01 22:00 CET.", "The start at Tue 2026-11-24 22:00 CET has had its job, UpgradeJob over."}},
+		{"the job of another config is there", suspended(pinned(39 * time.Hour)), []client.Object{
+			actJob(actConfig(func(c *v1beta1.UpgradeConfig) { c.Name, c.UID = "other", "uid-other" }), tuesday, v1beta1.PhasePending)}, []string{"Its next start is Tue 2026-12-01 22:00 CET.",
+			"The start at Tue 2026-11-24 22:00 CET gets no job: it had to be created by Mon 2026-11-23 08:00 CET."}},
+		{"several are too late", suspended(pinned(14*time.Hour), cron("0 20-23 * * *")), nil, []string{"Its next start is Mon 2026-11-23 23:00 CET.",
+			"The start at Mon 2026-11-23 20:00 CET gets no job: it had to be created by Mon 2026-11-23 07:00 CET. Nor is anything to be expected of the 2 after it."}},
+		{"a window of configs covers it", suspended(), []client.Object{actWindow("freeze", tuesday, tuesday.Add(time.Hour), ofConfigs)}, []string{"Its next start is Tue 2026-12-01 22:00 CET.",
+			"The start at Tue 2026-11-24 22:00 CET gets no job: UpgradeSuspensionWindow freeze suspends upgrades until 2026-11-24T22:00:00Z: Black Friday."}},
+		{"a window of jobs covers two", suspended(), []client.Object{actWindow("freeze", tuesday, zurich("2026-12-02 00:00"), ofJobs)}, []string{"Its next start is Tue 2026-12-08 22:00 CET.",
+			"The start at Tue 2026-11-24 22:00 CET comes to nothing: UpgradeSuspensionWindow freeze keeps the job from starting until Wed 2026-12-02 00:00 CET. Nor is anything to be expected of the one after it."}},
+		{"a window covers all that are looked at", suspended(), []client.Object{actWindow("freeze", actNow, zurich("2028-01-01 00:00"), ofConfigs)}, []string{"Nothing is to be expected of its next 10 starts.",
+			"The start at Tue 2026-11-24 22:00 CET gets no job: UpgradeSuspensionWindow freeze suspends upgrades until 2027-12-31T23:00:00Z: Black Friday. Nor is anything to be expected of the 9 after it."}},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			w := newActWorld(t, append(tc.objects, tc.config)...)
+			text, status := w.run("unsuspend", "weekly")
+			want := "$ oc managed-upgrade unsuspend weekly\nUpgradeConfig upgrades/weekly creates jobs again.\n" + strings.Join(tc.want, "\n") + "\n--- status 0\n"
+			if diff := cmp.Diff(want, text); diff != "" || status != ExitOK {
+				t.Errorf("status %d, output (-want +got):\n%s", status, diff)
+			}
+		})
+	}
+}
+
 func TestSuspendOfInvalidSchedule(t *testing.T) {
 	w := newActWorld(t, actConfig(func(c *v1beta1.UpgradeConfig) { c.Spec.Schedule.Cron = "0 22 30 2 *" }))
 	w.expect("suspend-invalid", ExitOK, "suspend", "weekly")
@@ -52,6 +101,24 @@ func TestSuspendFails(t *testing.T) {
 		return denied("list", "upgradeconfigs")
 	}
 	w.expect("suspend-blind", ExitFailed, "suspend", "weekly")
+}
+
+// TestUnsuspendNeedsTheWindows: what keeps the next upgrade from being told keeps the config as it is; suspending needs no windows.
+func TestUnsuspendNeedsTheWindows(t *testing.T) {
+	config := actConfig()
+	w := newActWorld(t, config)
+	w.funcs.List = func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+		if _, ok := list.(*v1beta1.UpgradeSuspensionWindowList); ok {
+			return denied("list", "upgradesuspensionwindows")
+		}
+		return c.List(ctx, list, options...)
+	}
+	if text, status := w.run("suspend", "weekly"); status != ExitOK || !get(w, config).Spec.Schedule.Suspend {
+		t.Errorf("status %d, want 0 and weekly suspended:\n%s", status, text)
+	}
+	if text, status := w.run("unsuspend", "weekly"); status != ExitFailed || !strings.Contains(text, "list UpgradeSuspensionWindows: ") || !get(w, config).Spec.Schedule.Suspend {
+		t.Errorf("status %d, want 1 and weekly suspended:\n%s", status, text)
+	}
 }
 
 func TestGitOps(t *testing.T) {

@@ -67,9 +67,7 @@ func Make(config *v1beta1.UpgradeConfig, s *schedule.Schedule, facts Facts, now 
 		return Plan{}, fmt.Errorf("find the next starts: %w", err)
 	}
 	plan := Plan{Skipped: config.Status.LastSkippedStart}
-	pin := config.Spec.PinVersionWindow.Or(0)
-	late := min(config.Spec.MaxSchedulingDelay.Or(v1beta1.DefaultMaxSchedulingDelay),
-		pin+config.Spec.MaxUpgradeStartDelay.Or(v1beta1.DefaultMaxUpgradeStartDelay)) // later the job would be born expired
+	pin, late := margins(config)
 
 	p.wakeAt(starts[0]) // the list of starts changes
 	p.wakeAt(suspension.NextChange(facts.Windows, suspension.ForConfigs, config, now))
@@ -79,7 +77,7 @@ func Make(config *v1beta1.UpgradeConfig, s *schedule.Schedule, facts Facts, now 
 	}
 	p.wakeAt(next.Add(-pin))
 
-	due, isDue := p.due(pin, late)
+	due, isDue := p.due(pin)
 	plan.LastScheduled = p.lastScheduled(due)
 	reason, message := p.obstacle(due, isDue)
 	switch {
@@ -109,6 +107,8 @@ type planning struct {
 	facts    Facts
 	now      time.Time
 	after    time.Duration
+	// ahead is set if now is a time that is yet to come: a job whose start has come by then may be over.
+	ahead bool
 }
 
 // wakeAt makes the plan last until t at most; a time that is not in the future does not count.
@@ -169,9 +169,20 @@ func (p *planning) handled(start time.Time) time.Time {
 
 // due returns the latest start whose job may be created now. When several are due, because the operator was away, the
 // older ones are history: an upgrade is wanted once.
-func (p *planning) due(pin, late time.Duration) (time.Time, bool) {
+func (p *planning) due(pin time.Duration) (time.Time, bool) {
 	s, err := p.schedule.Prev(p.now.Add(pin).Add(time.Nanosecond))
-	return s, err == nil && s.After(p.handled(s)) && !p.now.After(s.Add(late-pin))
+	return s, err == nil && p.creatable(s)
+}
+
+// creatable tells whether it is not too late for the job of a start that is due, and whether the start is not dealt with.
+func (p *planning) creatable(start time.Time) bool {
+	_, last := CreationTimes(p.config, start)
+	return start.After(p.handled(start)) && !p.now.After(last)
+}
+
+// active tells whether the job keeps others from being created.
+func (p *planning) active(job *v1beta1.UpgradeJob) bool {
+	return !job.Status.Phase.Finished() && (!p.ahead || job.Spec.StartAfter.After(p.now))
 }
 
 // obstacle says what keeps the config from creating a job: for the start that is due, or in general.
@@ -191,7 +202,7 @@ func (p *planning) obstacle(due time.Time, isDue bool) (reason, message string) 
 		return v1beta1.ReasonSuspensionWindow, message + "."
 	}
 	for i := range p.facts.Jobs {
-		if job := &p.facts.Jobs[i]; !job.Status.Phase.Finished() {
+		if job := &p.facts.Jobs[i]; p.active(job) {
 			return v1beta1.ReasonJobActive, jobActive(job.Name)
 		}
 	}
@@ -203,19 +214,19 @@ func (p *planning) obstacle(due time.Time, isDue bool) (reason, message string) 
 
 // noteMissed records the latest start that cannot get a job any more, unless it is recorded with a better reason.
 func (p *planning) noteMissed(plan *Plan, pin, late time.Duration) {
-	missed, err := p.schedule.Prev(p.now.Add(pin).Add(-late))
-	if err != nil || !missed.After(p.handled(missed)) {
+	start, err := p.schedule.Prev(p.now.Add(pin).Add(-late))
+	if err != nil || !start.After(p.handled(start)) {
 		return
 	}
-	if plan.Skipped != nil && !plan.Skipped.StartAfter.Time.Before(missed) {
+	if plan.Skipped != nil && !plan.Skipped.StartAfter.Time.Before(start) {
 		return
 	}
-	plan.Skipped = &v1beta1.SkippedStart{
-		StartAfter: metav1.NewTime(missed),
-		Reason:     v1beta1.ReasonMissed,
-		Message: fmt.Sprintf("The job was due at %s and was not created by %s.",
-			stamp(missed.Add(-pin)), stamp(missed.Add(late-pin))),
-	}
+	due, last := CreationTimes(p.config, start)
+	plan.Skipped = &v1beta1.SkippedStart{StartAfter: metav1.NewTime(start), Reason: v1beta1.ReasonMissed, Message: missed(due, last)}
+}
+
+func missed(due, last time.Time) string {
+	return fmt.Sprintf("The job was due at %s and was not created by %s.", stamp(due), stamp(last))
 }
 
 // idle explains a plan in which no start is due.

@@ -103,6 +103,8 @@ func TestMake(t *testing.T) {
 			v1beta1.ReasonScheduled, []string{"!skipped"}, time.Time{}, "", week - 3*time.Hour},
 		{"nor due", newConfig(withObserved(tuesday.Add(time.Minute))), offered, tuesday.Add(2 * time.Minute), time.Time{},
 			v1beta1.ReasonScheduled, []string{"!skipped"}, time.Time{}, "", week - 2*time.Minute},
+		{"a start that is still ahead is, though its job was due before the change", newConfig(pinned, withObserved(createAt.Add(30*time.Minute))), offered, createAt.Add(30 * time.Minute), tuesday,
+			v1beta1.ReasonJobActive, nil, time.Time{}, "", 3*time.Hour + 30*time.Minute},
 		{"a start of the very second of the change is not due", newConfig(withObserved(tuesday)), offered, tuesday, time.Time{},
 			v1beta1.ReasonScheduled, nil, time.Time{}, "", week},
 		{"a start a second after the change is", newConfig(withObserved(tuesday.Add(-time.Second))), offered, tuesday, tuesday,

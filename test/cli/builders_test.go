@@ -44,11 +44,13 @@ func weekly(changes ...func(*v1beta1.UpgradeConfig)) *v1beta1.UpgradeConfig {
 	return config
 }
 
-// pinnedNow has a config create the job of its next start as soon as it is seen.
+// pinnedNow has a config create the job of its next start as soon as it is seen. The job of the start after it, which in the first days of a month is due before
+// the next start has come, may wait for that one: what is said of it does not depend on the day.
 func pinnedNow(config *v1beta1.UpgradeConfig) {
 	now := time.Now().UTC()
 	next := time.Date(now.Year(), now.Month()+1, 1, 0, 0, 0, 0, time.UTC)
 	config.Spec.PinVersionWindow = duration(next.Sub(now) + time.Second)
+	config.Spec.MaxSchedulingDelay = duration(62 * 24 * time.Hour)
 }
 
 // aJob is a job to a release that may start now and for an hour.
