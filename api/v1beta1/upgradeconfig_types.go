@@ -39,8 +39,9 @@ type UpgradeConfigSpec struct {
 	PinVersionWindow *Duration `json:"pinVersionWindow,omitempty"`
 
 	// maxSchedulingDelay is how late a job may still be created, for instance because the operator was not running.
-	// A start missed by more is given up; the next one counts.
+	// A start missed by more is given up; the next one counts. Whoever wakes for a moment wakes behind it, so that 0s would create no job at all.
 	// +kubebuilder:default="1h"
+	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="must be longer than 0s"
 	// +optional
 	MaxSchedulingDelay *Duration `json:"maxSchedulingDelay,omitempty"`
 

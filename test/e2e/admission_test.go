@@ -53,6 +53,7 @@ func TestBadManifestsAreRefusedWithTheWordsThatMendThem(t *testing.T) {
 		{"duration of a year in words", config, "spec.maxUpgradeStartDelay", "1y", []string{"spec.maxUpgradeStartDelay", wantDuration}},
 		{"duration beyond a year", config, "spec.pinVersionWindow", "8761h", []string{"spec.pinVersionWindow", wantDuration}},
 		{"duration that is a number", config, "spec.pinVersionWindow", 30, []string{"spec.pinVersionWindow", "string"}},
+		{"no time at all to create a job", config, "spec.maxSchedulingDelay", "0s", []string{"spec.maxSchedulingDelay", "must be longer than 0s"}},
 		{"start window without any length", config, "spec.maxUpgradeStartDelay", "0s", []string{"spec.maxUpgradeStartDelay", "must be longer than 0s"}},
 		{"unknown noUpdatePolicy", config, "spec.noUpdatePolicy", "Panic", []string{"spec.noUpdatePolicy", `"Skip"`, `"CreateJob"`}},
 		{"negative timeout of a health check", config, "spec.jobTemplate.spec.config.preUpgradeHealthChecks.timeout", "-1m", []string{"preUpgradeHealthChecks.timeout", wantDuration}},
