@@ -152,7 +152,11 @@ func (v *view) printPoolStates(states []v1beta1.MachineConfigPoolStatus) {
 		if p.Paused {
 			remark += ", paused by " + cmp.Or(p.PausedBy, "somebody else")
 		}
-		t.add(p.Name, v.bar(int(p.Updated), int(p.Machines)), strings.TrimSuffix(remark+". "+p.Message, ". "))
+		updated := p.Updated
+		if p.State == v1beta1.PoolStateNotRendered { // they have the pool's configuration, which is of the old release
+			updated = 0
+		}
+		t.add(p.Name, v.bar(int(updated), int(p.Machines)), strings.TrimSuffix(remark+". "+p.Message, ". "))
 	}
 	v.printTable(t)
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
 	"github.com/appuio/managed-upgrade-operator/pkg/openshift"
+	"github.com/appuio/managed-upgrade-operator/pkg/pools"
 )
 
 // States of a node, in the order in which it goes through them; beside it are those that do not go on by themselves.
@@ -230,16 +231,16 @@ func hostsOf(s *snapshot, found *hosts, pool string) nodesReport {
 	for i := range s.Nodes {
 		work[s.Nodes[i].Name] = &s.Nodes[i]
 	}
-	pools := make(map[string]*mcfgv1.MachineConfigPool, len(s.Pools))
+	byName := make(map[string]*mcfgv1.MachineConfigPool, len(s.Pools))
 	for i := range s.Pools {
-		pools[s.Pools[i].Name] = &s.Pools[i]
+		byName[s.Pools[i].Name] = &s.Pools[i]
 	}
 	membership := openshift.NewMembership(s.Pools)
 	for i := range found.nodes {
 		node := &found.nodes[i]
 		in := membership.PoolOf(&metav1.PartialObjectMetadata{ObjectMeta: node.ObjectMeta})
 		if pool == "" || pool == in {
-			r.Nodes = append(r.Nodes, hostOf(s, found, node, pools[in], work[node.Name]))
+			r.Nodes = append(r.Nodes, hostOf(s, found, node, byName[in], work[node.Name]))
 		}
 	}
 	return r
@@ -274,17 +275,29 @@ func judgeHost(r *hostReport, s *snapshot, node *corev1.Node, pool *mcfgv1.Machi
 		r.State, r.Reason = hostCordoned, "somebody cordoned it"
 	case pool == nil:
 		r.State = hostUnmanaged
-	case r.CurrentConfig != r.TargetConfig && pool.Spec.Paused:
-		r.State, r.Reason = hostPaused, fmt.Sprintf("pool %s is paused", pool.Name)
-		if p := poolOf(s, pool, nil); p.PausedBy != "" {
-			r.Reason += " by " + p.PausedBy
-		}
-	case r.CurrentConfig != r.TargetConfig:
-		r.State, r.Reason = hostPending, "its turn has not come"
-	case openshift.JudgePool(pool, r.TargetVersion, s.release()).State == openshift.PoolNotRendered:
-		r.State, r.Reason = hostPending, fmt.Sprintf("pool %s has no configuration of %s yet", pool.Name, s.release())
 	default:
+		judgeIdle(r, s, pool)
+	}
+}
+
+// judgeIdle fills in the state of a node that nobody works on: whether it has the configuration of its pool, and that is of the release.
+func judgeIdle(r *hostReport, s *snapshot, pool *mcfgv1.MachineConfigPool) {
+	current, lacks := r.CurrentConfig == r.TargetConfig, ""
+	if !openshift.JudgePool(pool, r.TargetVersion, s.release()).Rendered {
+		lacks = fmt.Sprintf("has no configuration of %s yet", s.release())
+	}
+	switch {
+	case current && lacks == "":
 		r.State = hostDone
+	case pool.Spec.Paused:
+		r.State, r.Reason = hostPaused, strings.TrimSuffix(fmt.Sprintf("pool %s is paused by %s", pool.Name, pools.Holder(pool)), " by ")
+		if lacks != "" {
+			r.Reason += ", and " + lacks
+		}
+	case current:
+		r.State, r.Reason = hostPending, fmt.Sprintf("pool %s %s", pool.Name, lacks)
+	default:
+		r.State, r.Reason = hostPending, "its turn has not come"
 	}
 }
 

@@ -118,7 +118,9 @@ func reportOf(s *snapshot, job *v1beta1.UpgradeJob, times []nodeTimes) reportDat
 	tables := reportTables{zone: zone, now: s.Now}
 	if job != nil {
 		data.Badge = status.Job.Phase
-		line := timelineOf(timelineFacts{Job: job, Pools: s.Pools, Nodes: mergeNodes(times, status.Nodes), Steps: stepReportNames(status.Job.Steps), Now: s.Now})
+		line := timelineOf(timelineFacts{
+			Job: job, Pools: s.Pools, RenderedBy: s.RenderedBy, Release: s.release(), Nodes: mergeNodes(times, status.Nodes), Steps: stepReportNames(status.Job.Steps), Now: s.Now,
+		})
 		p := draw(line, zone, "Timeline of "+status.Job.Namespace+"/"+status.Job.Name)
 		data.Picture, data.Notes, data.Legend = &p, line.Notes, legendOf(line)
 		tables.addJob(status.Job, line)

@@ -212,7 +212,7 @@ func (t *reportTables) addPools(pools []poolReport) {
 			paused = reportCell{Text: "paused", Sub: "by " + cmp.Or(p.PausedBy, "somebody else"), Class: "held"}
 		}
 		rows = append(rows, []reportCell{
-			cellText(p.Name), cellState(p.State), cellText(fmt.Sprintf("%d of %d", p.Updated, p.Machines)), cellText(fmt.Sprint(p.Unavailable)), cellText(fmt.Sprint(p.Degraded)),
+			cellText(p.Name), cellState(p.State), cellText(fmt.Sprintf("%d of %d", p.OnRelease, p.Machines)), cellText(fmt.Sprint(p.Unavailable)), cellText(fmt.Sprint(p.Degraded)),
 			paused, t.maybeAt(p.UnpauseAfter), t.maybeAt(p.UnpauseBefore), cellText(p.Message),
 		})
 	}

@@ -57,7 +57,7 @@ func factsOf(r *statusReport) []fact {
 	}
 	for i := range r.Pools {
 		p := &r.Pools[i]
-		words := fmt.Sprintf("%s, %d of %d machines updated", p.State, p.Updated, p.Machines)
+		words := fmt.Sprintf("%s, %d of %d machines updated", p.State, p.OnRelease, p.Machines)
 		if p.Paused {
 			words += ", paused by " + cmp.Or(p.PausedBy, "somebody else")
 		}
