@@ -31,9 +31,7 @@ func poolOf(s *snapshot, pool *mcfgv1.MachineConfigPool, job *v1beta1.UpgradeJob
 		Name: pool.Name, State: progress.State.String(), Message: progress.Message, Machines: st.MachineCount, Updated: st.UpdatedMachineCount, OnRelease: progress.OnRelease,
 		Unavailable: st.UnavailableMachineCount, Degraded: st.DegradedMachineCount, Paused: pool.Spec.Paused, PausedBy: pools.Holder(pool),
 	}
-	if r.PausedBy != "" {
-		r.LeftPaused = s.left(r.PausedBy)
-	}
+	r.LeftPaused = pools.Left(r.PausedBy, s.Jobs, s.OneNamespace)
 	if job == nil || job.Status.Phase.Finished() {
 		return r
 	}
