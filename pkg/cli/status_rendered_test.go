@@ -98,10 +98,28 @@ func unsigned(config *mcfgv1.MachineConfig) *mcfgv1.MachineConfig {
 
 // TestDescribedPoolsOfTheOldRelease: what a job recorded of a pool tells the same as status does.
 func TestDescribedPoolsOfTheOldRelease(t *testing.T) {
-	v := &view{now: window, width: 120}
-	v.printPoolStates([]v1beta1.MachineConfigPoolStatus{{Name: "worker", State: v1beta1.PoolStateNotRendered, Machines: 3, Updated: 3}})
-	if got := v.String(); !strings.Contains(got, "0 of 3") {
-		t.Errorf("want no machine updated: %s", got)
+	old, next := o.RenderedConfig("worker", "4.18.1"), o.RenderedConfig("worker", "4.18.2")
+	for _, tc := range []struct {
+		reason string
+		pool   v1beta1.MachineConfigPoolStatus
+		want   string
+	}{
+		{"not rendered", v1beta1.MachineConfigPoolStatus{State: v1beta1.PoolStateNotRendered, Updated: 3}, "0 of 3"},
+		{"paused, and not rendered", v1beta1.MachineConfigPoolStatus{State: v1beta1.PoolStatePaused, Updated: 3, CurrentConfig: old, TargetConfig: old}, "0 of 3"},
+		{"it cannot be rendered", v1beta1.MachineConfigPoolStatus{State: v1beta1.PoolStateDegraded, Updated: 3, CurrentConfig: old, TargetConfig: old}, "0 of 3"},
+		{"paused on the way", v1beta1.MachineConfigPoolStatus{State: v1beta1.PoolStatePaused, Updated: 1, CurrentConfig: old, TargetConfig: next}, "1 of 3"},
+		{"paused, with a machine away", v1beta1.MachineConfigPoolStatus{State: v1beta1.PoolStatePaused, Updated: 3, Unavailable: 1, CurrentConfig: next, TargetConfig: next}, "3 of 3"},
+		{"the last machine comes back", v1beta1.MachineConfigPoolStatus{State: v1beta1.PoolStateUpdating, Updated: 3, CurrentConfig: next, TargetConfig: next}, "3 of 3"},
+		{"updated", v1beta1.MachineConfigPoolStatus{State: v1beta1.PoolStateUpdated, Updated: 3, CurrentConfig: next, TargetConfig: next}, "3 of 3"},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			v := &view{now: window, width: 120}
+			tc.pool.Name, tc.pool.Machines = "worker", 3
+			v.printPoolStates([]v1beta1.MachineConfigPoolStatus{tc.pool})
+			if got := v.String(); !strings.Contains(got, tc.want) {
+				t.Errorf("want %s: %s", tc.want, got)
+			}
+		})
 	}
 }
 
