@@ -52,7 +52,8 @@ func (t *tool) historyCommand() *cobra.Command {
 		Use:   "history",
 		Short: "List the upgrades that have ended, the newest first",
 		Long: `List the UpgradeJobs that have ended, the newest first: outcome, reason, how long they waited for their start and how
-long they ran. Of a job that was resumed that is its last run. With -o wide also why, and the cluster's own history with the job that each update came of.
+long they ran; of one that was resumed, its last run. With -o wide also why, and the cluster's own history with the job
+that each update came of.
 
 How many jobs are kept is said by successfulJobsHistoryLimit and failedJobsHistoryLimit of their UpgradeConfig.`,
 		Example: t.examples("history", "What happened in the last maintenance windows", "history -o wide", "And which update was whose"),
