@@ -152,7 +152,18 @@ func (v *view) printPoolStates(states []v1beta1.MachineConfigPoolStatus) {
 		if p.Paused {
 			remark += ", paused by " + cmp.Or(p.PausedBy, "somebody else")
 		}
-		t.add(p.Name, v.bar(int(p.Updated), int(p.Machines)), strings.TrimSuffix(remark+". "+p.Message, ". "))
+		t.add(p.Name, v.bar(int(onRelease(p)), int(p.Machines)), strings.TrimSuffix(remark+". "+p.Message, ". "))
 	}
 	v.printTable(t)
+}
+
+// onRelease counts the machines of a pool that ran the release when the job looked last. The record tells how many had the pool's configuration, but not of which
+// release that was. A pool that lacks nothing with it, and still is paused or degraded on its way to the release, had the one of the old release.
+func onRelease(p *v1beta1.MachineConfigPoolStatus) int32 {
+	lacksNothing := p.CurrentConfig == p.TargetConfig && p.Updated == p.Machines && p.Unavailable == 0 && p.Degraded == 0
+	onItsWay := p.State == v1beta1.PoolStatePaused || p.State == v1beta1.PoolStateDegraded
+	if p.State == v1beta1.PoolStateNotRendered || onItsWay && lacksNothing {
+		return 0
+	}
+	return p.Updated
 }

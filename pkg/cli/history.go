@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
+	"github.com/appuio/managed-upgrade-operator/pkg/lifecycle"
 )
 
 // historyReport is what `history` tells. It is the output of -o json and yaml: its field names stay.
@@ -26,9 +27,12 @@ type historyReport struct {
 type pastJob struct {
 	jobSummary `json:",inline"`
 
-	// DurationSeconds is how long it ran; absent if it never started.
+	// LastRunTime is when the run began that it ended with: startTime, or its start after it was resumed last. Absent if it never started, or not since it
+	// was resumed. So are the next two.
+	LastRunTime *metav1.Time `json:"lastRunTime,omitempty"`
+	// DurationSeconds is how long that run was.
 	DurationSeconds *int64 `json:"durationSeconds,omitempty"`
-	// WaitedSeconds is how long after startAfter it started; absent if it never did.
+	// WaitedSeconds is how long after startAfter, or after it was resumed, that run began.
 	WaitedSeconds *int64 `json:"waitedSeconds,omitempty"`
 }
 
@@ -48,7 +52,8 @@ func (t *tool) historyCommand() *cobra.Command {
 		Use:   "history",
 		Short: "List the upgrades that have ended, the newest first",
 		Long: `List the UpgradeJobs that have ended, the newest first: outcome, reason, how long they waited for their start and how
-long they ran. With -o wide also why, and the cluster's own history with the job that each update came of.
+long they ran; of one that was resumed, its last run. With -o wide also why, and the cluster's own history with the job
+that each update came of.
 
 How many jobs are kept is said by successfulJobsHistoryLimit and failedJobsHistoryLimit of their UpgradeConfig.`,
 		Example: t.examples("history", "What happened in the last maintenance windows", "history -o wide", "And which update was whose"),
@@ -84,9 +89,10 @@ func historyOf(s *snapshot) historyReport {
 			continue
 		}
 		past := pastJob{jobSummary: summaryOf(job)}
-		if start := job.Status.StartTime; start != nil {
-			past.DurationSeconds = new(int64(max(0, ended(job).Sub(start.Time)).Seconds()))
-			past.WaitedSeconds = new(int64(max(0, start.Sub(job.Spec.StartAfter.Time)).Seconds()))
+		if due, began, ran := lifecycle.LastRun(job); ran {
+			past.LastRunTime = new(metav1.NewTime(began))
+			past.DurationSeconds = new(int64(max(0, ended(job).Sub(began)).Seconds()))
+			past.WaitedSeconds = new(int64(max(0, began.Sub(due)).Seconds()))
 		}
 		r.Jobs = append(r.Jobs, past)
 	}
@@ -134,10 +140,7 @@ func (v *view) printHistory(r *historyReport, wide bool) {
 		}
 		for i := range r.Jobs {
 			j := &r.Jobs[i]
-			start := j.StartTime
-			if start == nil {
-				start = &j.StartAfter
-			}
+			start := cmp.Or(j.LastRunTime, j.StartTime, &j.StartAfter)
 			cells := []cell{
 				{j.Namespace + "/" + j.Name, noStyle}, {j.Config, noStyle}, {j.FromVersion, noStyle}, {j.DesiredVersion, noStyle},
 				{j.Phase, phaseStyles[j.Phase]}, {j.Reason, noStyle}, {v.moment(start.Time), noStyle}, {seconds(j.WaitedSeconds), noStyle}, {seconds(j.DurationSeconds), noStyle},

@@ -6,6 +6,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -40,11 +41,12 @@ func (s *snapshot) readMachines(ctx context.Context, c client.Client, cluster *o
 	if err != nil {
 		return s.doWithout("list Nodes", err)
 	}
-	return s.seeNodes(ctx, cluster, list.Items)
+	return s.seeNodes(ctx, cluster, list.Items, "")
 }
 
-// seeNodes looks at nodes, and into the first ones of those in work.
-func (s *snapshot) seeNodes(ctx context.Context, cluster *openshift.Cluster, nodes []metav1.PartialObjectMetadata) error {
+// seeNodes looks at the nodes of a pool, or at all where none is named, and into the first ones of those in work. It notes of how many it cannot tell what
+// holds their drains.
+func (s *snapshot) seeNodes(ctx context.Context, cluster *openshift.Cluster, nodes []metav1.PartialObjectMetadata, pool string) error {
 	slices.SortFunc(nodes, func(a, b metav1.PartialObjectMetadata) int { return cmp.Compare(a.Name, b.Name) })
 	membership, known := openshift.NewMembership(s.Pools), s.knownNodes()
 	looked := map[bool]int{} // draining, or not
@@ -54,6 +56,9 @@ func (s *snapshot) seeNodes(ctx context.Context, cluster *openshift.Cluster, nod
 			continue
 		}
 		n := nodeInWork{Name: nodes[i].Name, Pool: membership.PoolOf(&nodes[i]), Progress: progress}
+		if pool != "" && pool != n.Pool {
+			continue
+		}
 		_, draining := openshift.PendingDrain(&nodes[i])
 		if looked[draining]++; looked[draining] <= maxNodesLookedInto {
 			if err := n.lookInto(ctx, s, cluster, &nodes[i]); err != nil {
@@ -65,6 +70,9 @@ func (s *snapshot) seeNodes(ctx context.Context, cluster *openshift.Cluster, nod
 			n.Progress.Message = cmp.Or(n.Progress.Message, k.Message)
 		}
 		s.Nodes = append(s.Nodes, n)
+	}
+	if more := looked[true] - maxNodesLookedInto; more > 0 {
+		s.unread(fmt.Sprintf("what holds the drains of %d more nodes: only the first %d are looked into", more, maxNodesLookedInto))
 	}
 	return nil
 }

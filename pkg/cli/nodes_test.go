@@ -114,23 +114,38 @@ func TestManyNodesAreReadInPages(t *testing.T) {
 	}
 }
 
+// TestOfManyNodesInWorkTheFirstAreLookedInto has the drains of 20 workers and of 3 nodes of another pool, whose names come last, wait for pods.
 func TestOfManyNodesInWorkTheFirstAreLookedInto(t *testing.T) {
-	objects := []client.Object{o.ClusterVersion(), o.Budget("shop", "cart", 20, 20, 20), o.Pool("worker")}
-	for i := range 20 {
-		name := fmt.Sprintf("worker-%02d", i)
-		objects = append(objects, o.Node(name, "worker", o.NodeTowards("worker", "4.18.2"), o.NodeDraining("4.18.2")), o.Pod("shop", "cart", i, name))
-	}
-	out, errOut, status := runTool(t, world(objects...).Build(), window, "nodes")
-	if got := strings.Count(out, "worker-0"); got == 0 {
-		t.Fatalf("exit status %d, %s%s", status, out, errOut)
-	}
-	blocked := 0
-	for line := range strings.Lines(out) {
-		if strings.Contains(line, "drain-blocked ") {
-			blocked++
+	objects := []client.Object{o.ClusterVersion(), o.Budget("shop", "cart", 23, 23, 23), o.Pool("worker"), o.Pool("zone"), upgradeJob(started(0))}
+	for i := range 23 {
+		pool := "worker"
+		if i >= 20 {
+			pool = "zone"
 		}
+		name := fmt.Sprintf("%s-%02d", pool, i)
+		objects = append(objects, o.Node(name, pool, o.NodeTowards(pool, "4.18.2"), o.NodeDraining("4.18.2")), o.Pod("shop", "cart", i, name))
 	}
-	if blocked != maxNodesLookedInto {
-		t.Errorf("%d nodes are looked into, want %d:\n%s", blocked, maxNodesLookedInto, out)
+	c := world(objects...).Build()
+	for _, tc := range []struct {
+		line, blocked, unread string
+		want                  int
+	}{
+		{"nodes", "drain-blocked ", "what holds the drains of 15 more nodes", maxNodesLookedInto},
+		{"nodes --pool worker", "drain-blocked ", "what holds the drains of 12 more nodes", maxNodesLookedInto},
+		{"nodes --pool zone", "drain-blocked ", "", 3},
+		{"status -o wide", "The drain waits for pod ", "what holds the drains of 15 more nodes", maxNodesLookedInto},
+	} {
+		t.Run(tc.line, func(t *testing.T) {
+			out, errOut, status := runTool(t, c, window, strings.Fields(tc.line)...)
+			if status != ExitOK {
+				t.Fatalf("exit status %d, %s", status, errOut)
+			}
+			if got := len(linesWith(out, tc.blocked)); got != tc.want {
+				t.Errorf("%d nodes are looked into, want %d:\n%s", got, tc.want, out)
+			}
+			if said := strings.Contains(out, "what holds the drains of"); said != (tc.unread != "") || !strings.Contains(out, tc.unread) {
+				t.Errorf("want it to say %q:\n%s", tc.unread, out)
+			}
+		})
 	}
 }

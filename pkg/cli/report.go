@@ -118,7 +118,9 @@ func reportOf(s *snapshot, job *v1beta1.UpgradeJob, times []nodeTimes) reportDat
 	tables := reportTables{zone: zone, now: s.Now}
 	if job != nil {
 		data.Badge = status.Job.Phase
-		line := timelineOf(timelineFacts{Job: job, Pools: s.Pools, Nodes: mergeNodes(times, status.Nodes), Steps: stepReportNames(status.Job.Steps), Now: s.Now})
+		line := timelineOf(timelineFacts{
+			Job: job, Pools: s.Pools, RenderedBy: s.RenderedBy, Release: s.release(), Nodes: mergeNodes(times, status.Nodes), Steps: stepReportNames(status.Job.Steps), Now: s.Now,
+		})
 		p := draw(line, zone, "Timeline of "+status.Job.Namespace+"/"+status.Job.Name)
 		data.Picture, data.Notes, data.Legend = &p, line.Notes, legendOf(line)
 		tables.addJob(status.Job, line)
@@ -197,25 +199,39 @@ func leadOf(r statusReport) []string {
 	}
 	j := r.Job
 	var lead []string
-	took := ""
-	if j.StartTime != nil && j.CompletionTime != nil {
-		took = " after " + brief(j.CompletionTime.Sub(j.StartTime.Time))
-	}
 	switch v1beta1.Phase(j.Phase) {
 	case v1beta1.PhaseSucceeded, v1beta1.PhaseFailed, v1beta1.PhaseSkipped:
-		lead = append(lead, fmt.Sprintf("%s%s: %s. %s", j.Phase, took, j.Reason, j.Message))
+		lead = append(lead, sentence(j.Phase+tookInProse(j), j.Reason, j.Message))
 	case v1beta1.PhaseActive, v1beta1.PhasePaused:
 		if j.Step > 0 {
 			step := j.Steps[j.Step-1]
-			lead = append(lead, fmt.Sprintf("At step %d of %d, %s: %s. %s", j.Step, len(j.Steps), step.Name, step.Reason, step.Message))
+			lead = append(lead, sentence(fmt.Sprintf("At step %d of %d, %s", j.Step, len(j.Steps), step.Name), step.Reason, step.Message))
 		}
 	case v1beta1.PhasePending:
-		lead = append(lead, fmt.Sprintf("Waits for its start: %s. %s", j.Reason, j.Message))
+		lead = append(lead, sentence("Waits for its start", j.Reason, j.Message))
 	}
 	if left := leftPaused(r.Pools); left != "" {
 		lead = append(lead, "Left paused: "+left+". Their machines do not follow, and get no other changes of their configuration either, until somebody or the next job releases them.")
 	}
 	return lead
+}
+
+// sentence says something, and then the reason and the message where they are there.
+func sentence(what, reason, message string) string {
+	return strings.TrimSpace(what + ". " + reasoned(reason, message))
+}
+
+// tookInProse says how long a job has taken that has ended, since it was resumed if it was; empty if it never started.
+func tookInProse(j *jobReport) string {
+	switch {
+	case j.CompletionTime == nil:
+		return ""
+	case len(j.Resumes) > 0:
+		return fmt.Sprintf(" %s after it was resumed", brief(j.CompletionTime.Sub(j.Resumes[len(j.Resumes)-1].Time.Time)))
+	case j.StartTime != nil:
+		return " after " + brief(j.CompletionTime.Sub(j.StartTime.Time))
+	}
+	return ""
 }
 
 func leftPaused(pools []poolReport) string {

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
+	"github.com/appuio/managed-upgrade-operator/pkg/openshift"
 	"github.com/appuio/managed-upgrade-operator/pkg/steps"
 )
 
@@ -30,8 +31,8 @@ func poolLanes(f timelineFacts, notes *notebook) laneGroup {
 }
 
 func poolLane(f timelineFacts, pool *mcfgv1.MachineConfigPool, notes *notebook) lane {
-	st := &pool.Status
-	l := lane{Label: pool.Name, Detail: fmt.Sprintf("%d of %d updated", st.UpdatedMachineCount, st.MachineCount)}
+	progress := openshift.JudgePool(pool, f.RenderedBy[pool.Name], f.Release)
+	l := lane{Label: pool.Name, Detail: fmt.Sprintf("%d of %d updated", progress.OnRelease, pool.Status.MachineCount)}
 	from, upgrades := f.Job.Status.CommenceTime, false
 	if from != nil {
 		var paused []bar

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
+	"github.com/appuio/managed-upgrade-operator/pkg/lifecycle"
 )
 
 // reportTable is a table of the report, or a heading with a sentence where it has no rows.
@@ -212,7 +213,7 @@ func (t *reportTables) addPools(pools []poolReport) {
 			paused = reportCell{Text: "paused", Sub: "by " + cmp.Or(p.PausedBy, "somebody else"), Class: "held"}
 		}
 		rows = append(rows, []reportCell{
-			cellText(p.Name), cellState(p.State), cellText(fmt.Sprintf("%d of %d", p.Updated, p.Machines)), cellText(fmt.Sprint(p.Unavailable)), cellText(fmt.Sprint(p.Degraded)),
+			cellText(p.Name), cellState(p.State), cellText(fmt.Sprintf("%d of %d", p.OnRelease, p.Machines)), cellText(fmt.Sprint(p.Unavailable)), cellText(fmt.Sprint(p.Degraded)),
 			paused, t.maybeAt(p.UnpauseAfter), t.maybeAt(p.UnpauseBefore), cellText(p.Message),
 		})
 	}
@@ -284,8 +285,12 @@ func summaryFacts(r statusReport, job *v1beta1.UpgradeJob, zone *time.Location) 
 		when("Started", j.StartTime)
 		when("Commenced", j.CommenceTime)
 		when("Ended", j.CompletionTime)
-		if j.StartTime != nil && j.CompletionTime != nil {
-			add("Took", cellText(brief(j.CompletionTime.Sub(j.StartTime.Time))))
+		if _, began, ran := lifecycle.LastRun(job); ran && j.CompletionTime != nil {
+			took := reportCell{Text: brief(j.CompletionTime.Sub(began))}
+			if len(j.Resumes) > 0 {
+				took.Sub = "in its last run"
+			}
+			add("Took", took)
 		}
 		if j.SuspendedBy != "" {
 			add("Suspended by", cellText(j.SuspendedBy))

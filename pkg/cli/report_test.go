@@ -213,6 +213,32 @@ func TestReportOfJobThatNeverStarted(t *testing.T) {
 	}
 }
 
+// TestReportLead joins a reason and a message only where they are there.
+func TestReportLead(t *testing.T) {
+	of := func(job *v1beta1.UpgradeJob) string {
+		s := seen(time.Hour, job)
+		return leadOf(statusOf(s, &s.Jobs[0]))[0]
+	}
+	unseen := upgradeJob(func(job *v1beta1.UpgradeJob) { job.Status = v1beta1.UpgradeJobStatus{} })
+	for _, tc := range []struct {
+		reason string
+		job    *v1beta1.UpgradeJob
+		want   string
+	}{
+		{"a job that the operator has not seen yet", unseen, "Waits for its start."},
+		{"one that it has", upgradeJob(preflight(v1beta1.PreflightHealthy(""))), "Waits for its start. WaitingForStart: The job starts at 2026-11-24T21:00:00Z."},
+		{"a step without a reason", upgradeJob(started(0, "StartHooksCompleted"), waiting("MachineConfigPoolsPaused", time.Minute, "", "")), "At step 2 of 10, MachineConfigPoolsPaused."},
+		{"a step with a reason alone", upgradeJob(started(0, "StartHooksCompleted"), waiting("MachineConfigPoolsPaused", time.Minute, "Busy", "")), "At step 2 of 10, MachineConfigPoolsPaused. Busy"},
+		{"an outcome without a message", upgradeJob(finished(v1beta1.Skipped("Expired", ""), time.Hour)), "Skipped. Expired"},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			if got := of(tc.job); got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
 func TestBrief(t *testing.T) {
 	for want, d := range map[string]time.Duration{
 		"0 s": 400 * time.Millisecond, "42 s": 42 * time.Second, "3 min": 3 * time.Minute, "3 min 5 s": 185 * time.Second,

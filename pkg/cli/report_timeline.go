@@ -106,7 +106,11 @@ type timeline struct {
 type timelineFacts struct {
 	Job   *v1beta1.UpgradeJob
 	Pools []mcfgv1.MachineConfigPool
-	Nodes []nodeTimes
+	// RenderedBy is the release that rendered the configuration of a pool, by the name of the pool, and Release the one that the cluster runs or is on its
+	// way to; empty where that is not known.
+	RenderedBy map[string]string
+	Release    string
+	Nodes      []nodeTimes
 	// Steps are the steps of the job's upgrader, by condition and in order; those that the job's status names where it is not known.
 	Steps []string
 	// Now is when the facts were read.

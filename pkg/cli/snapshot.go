@@ -19,7 +19,6 @@ import (
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
 	"github.com/appuio/managed-upgrade-operator/pkg/lifecycle"
 	"github.com/appuio/managed-upgrade-operator/pkg/openshift"
-	"github.com/appuio/managed-upgrade-operator/pkg/pools"
 )
 
 // snapshot is what the commands know of the cluster, read at one time with the rights of the user.
@@ -168,13 +167,4 @@ func (s *snapshot) job(key string) *v1beta1.UpgradeJob {
 		}
 	}
 	return nil
-}
-
-// left tells whether a pool stays paused that was paused in the name of a job, as namespace/name: the job has ended and has given back what it
-// gives back, or is gone. One that the user's view does not reach counts as in work.
-func (s *snapshot) left(key string) bool {
-	if job := s.job(key); job != nil {
-		return pools.LeftBy(job)
-	}
-	return s.OneNamespace == ""
 }

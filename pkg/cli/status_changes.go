@@ -13,7 +13,7 @@ import (
 
 // fact is something that a report says, in words that stay the same while nothing happens.
 type fact struct {
-	// about names what the fact is about: a changed text of the same thing replaces the earlier one.
+	// about names what the fact is about: a changed text of the same thing replaces the earlier one. No two facts of a report are about the same.
 	about, text string
 	// passing is set if it is news that the fact is gone.
 	passing bool
@@ -52,12 +52,12 @@ func factsOf(r *statusReport) []fact {
 	if o := r.Operators; o != nil {
 		add("operators", "%d of %d run %s", o.Updated, o.Total, o.Version)
 		for _, sick := range o.Sick {
-			passing("operator "+sick.Name, strings.TrimSuffix(fmt.Sprintf("%s=%s: %s", sick.Type, cmp.Or(sick.Status, "missing"), sick.Message), ": "))
+			passing(fmt.Sprintf("operator %s %s=%s", sick.Name, sick.Type, cmp.Or(sick.Status, "missing")), cmp.Or(sick.Message, sick.Reason, "it does not say why"))
 		}
 	}
 	for i := range r.Pools {
 		p := &r.Pools[i]
-		words := fmt.Sprintf("%s, %d of %d machines updated", p.State, p.Updated, p.Machines)
+		words := fmt.Sprintf("%s, %d of %d machines updated", p.State, p.OnRelease, p.Machines)
 		if p.Paused {
 			words += ", paused by " + cmp.Or(p.PausedBy, "somebody else")
 		}
@@ -70,7 +70,31 @@ func factsOf(r *statusReport) []fact {
 	if r.Job != nil {
 		facts = append(facts, jobFacts(r.Job)...)
 	}
+	return numbered(facts)
+}
+
+// numbered tells facts apart that are about the same, such as a hook that runs for two pools: the second one is about it (2).
+func numbered(facts []fact) []fact {
+	times := make(map[string]int, len(facts))
+	for i := range facts {
+		about := facts[i].about
+		if times[about]++; times[about] > 1 {
+			facts[i].about = fmt.Sprintf("%s (%d)", about, times[about])
+		}
+	}
 	return facts
+}
+
+// aboutBlocker names a blocker: several may be on one object, and several checks may have the same to say of none.
+func aboutBlocker(b *blockerReport) string {
+	what := b.Code
+	if b.Check != "" {
+		what += " of check " + b.Check
+	}
+	if b.Object != "" {
+		what = b.Object + " (" + what + ")"
+	}
+	return "waits for " + what
 }
 
 func jobFacts(j *jobReport) []fact {
@@ -95,8 +119,9 @@ func jobFacts(j *jobReport) []fact {
 			facts = append(facts, fact{about: "step " + s.Name, text: strings.TrimSuffix(s.State+" "+s.Reason, " ")})
 		}
 	}
-	for _, b := range j.Blockers {
-		facts = append(facts, fact{"waits for " + cmp.Or(b.Object, b.Code), b.Message, true})
+	for i := range j.Blockers {
+		b := &j.Blockers[i]
+		facts = append(facts, fact{aboutBlocker(b), cmp.Or(b.Message, b.Code), true})
 	}
 	for _, h := range j.Hooks {
 		facts = append(facts, fact{about: "hook " + strings.TrimSuffix(h.Hook+" at "+h.Event+" "+h.Key, " "), text: strings.TrimSuffix(h.Status+": "+h.Message, ": ")})

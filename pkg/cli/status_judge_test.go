@@ -182,6 +182,8 @@ func TestLeftPaused(t *testing.T) {
 		{"by a job that has ended, and is giving back what it held", ending.LockKey(), "", false},
 		{"by a job that is gone", "upgrades/gone", "", true},
 		{"by a job that the user may not see", "other/job", "upgrades", false},
+		{"by a job that is gone from the one namespace that the user sees", "upgrades/gone", "upgrades", true},
+		{"by what is no job", "somebody", "", false},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			s := seen(time.Hour, live, over, ending)

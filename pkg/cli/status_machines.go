@@ -28,12 +28,10 @@ func poolOf(s *snapshot, pool *mcfgv1.MachineConfigPool, job *v1beta1.UpgradeJob
 	progress := openshift.JudgePool(pool, s.RenderedBy[pool.Name], s.release())
 	st := &pool.Status
 	r := poolReport{
-		Name: pool.Name, State: progress.State.String(), Message: progress.Message, Machines: st.MachineCount, Updated: st.UpdatedMachineCount,
+		Name: pool.Name, State: progress.State.String(), Message: progress.Message, Machines: st.MachineCount, Updated: st.UpdatedMachineCount, OnRelease: progress.OnRelease,
 		Unavailable: st.UnavailableMachineCount, Degraded: st.DegradedMachineCount, Paused: pool.Spec.Paused, PausedBy: pools.Holder(pool),
 	}
-	if r.PausedBy != "" {
-		r.LeftPaused = s.left(r.PausedBy)
-	}
+	r.LeftPaused = pools.Left(r.PausedBy, s.Jobs, s.OneNamespace)
 	if job == nil || job.Status.Phase.Finished() {
 		return r
 	}
@@ -92,12 +90,4 @@ func (p *poolReport) remark(v *view) string {
 		return fmt.Sprintf("%s, %d unavailable", p.State, p.Unavailable)
 	}
 	return p.State
-}
-
-// onRelease counts the machines that run the release. Those of a pool that is not rendered anew count as updated to the machine-config operator.
-func (p *poolReport) onRelease() int {
-	if p.State == openshift.PoolNotRendered.String() {
-		return 0
-	}
-	return int(p.Updated)
 }

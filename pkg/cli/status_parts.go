@@ -33,7 +33,7 @@ func (v *view) printProgress(r *statusReport) {
 		if p.LeftPaused || p.State == openshift.PoolDegraded.String() {
 			s = red
 		}
-		t.rows = append(t.rows, []cell{{"pool " + p.Name, noStyle}, {v.bar(p.onRelease(), int(p.Machines)), noStyle}, {clean(p.remark(v)), s}})
+		t.rows = append(t.rows, []cell{{"pool " + p.Name, noStyle}, {v.bar(int(p.OnRelease), int(p.Machines)), noStyle}, {clean(p.remark(v)), s}})
 	}
 	if r.Job != nil && r.Job.ExtraMachines != nil {
 		m := r.Job.ExtraMachines

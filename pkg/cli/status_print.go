@@ -173,7 +173,7 @@ func (v *view) printLeftPaused(pools []poolReport) {
 		if p := &pools[i]; p.LeftPaused {
 			v.WriteString(v.paint(red, "Attention") + " " + strings.TrimSpace(v.wrapped(10, fmt.Sprintf(
 				"pool %s was left paused by %s, which is over: %d of %d machines are updated. The next job releases it, or %s release-pools does.",
-				p.Name, p.PausedBy, p.onRelease(), p.Machines, v.program))) + "\n")
+				p.Name, p.PausedBy, p.OnRelease, p.Machines, v.program))) + "\n")
 		}
 	}
 }

@@ -217,14 +217,18 @@ type sickOperator struct {
 
 // poolReport is how far a MachineConfigPool is.
 type poolReport struct {
-	Name        string `json:"name"`
-	State       string `json:"state"`
-	Message     string `json:"message,omitempty"`
-	Machines    int32  `json:"machines"`
-	Updated     int32  `json:"updated"`
-	Unavailable int32  `json:"unavailable"`
-	Degraded    int32  `json:"degraded"`
-	Paused      bool   `json:"paused"`
+	Name     string `json:"name"`
+	State    string `json:"state"`
+	Message  string `json:"message,omitempty"`
+	Machines int32  `json:"machines"`
+	// Updated are those that have the pool's configuration, as the machine-config operator counts them: before the configuration of the release is rendered,
+	// these are machines of the old release.
+	Updated int32 `json:"updated"`
+	// OnRelease are those that run the release that the cluster runs or is on its way to.
+	OnRelease   int32 `json:"onRelease"`
+	Unavailable int32 `json:"unavailable"`
+	Degraded    int32 `json:"degraded"`
+	Paused      bool  `json:"paused"`
 	// PausedBy is the job that paused the pool, as namespace/name; empty if it is not paused, or by somebody else.
 	PausedBy string `json:"pausedBy,omitempty"`
 	// LeftPaused is set if that job is over: nothing releases the pool before the next job that gets there, or a person does.

@@ -97,6 +97,31 @@ func WaitingSince(job *v1beta1.UpgradeJob, step *v1beta1.StepStatus) time.Time {
 	return step.StartTime.Time
 }
 
+// LastRun tells of the run that the job is in, or has ended with, when it was to begin and when it began: at its startAfter and its start, or when it was resumed
+// last and when it started again after that. False if it has not started, or not since it was resumed.
+func LastRun(job *v1beta1.UpgradeJob) (due, began time.Time, ran bool) {
+	if job.Status.StartTime == nil {
+		return time.Time{}, time.Time{}, false
+	}
+	due, began = job.Spec.StartAfter.Time, job.Status.StartTime.Time
+	resume := job.LastResume()
+	if resume == nil {
+		return due, began, true
+	}
+	due = resume.Time.Time
+	if !began.Before(due) { // it had not started before
+		return due, began, true
+	}
+	started := meta.FindStatusCondition(job.Status.Conditions, v1beta1.ConditionStarted)
+	if started == nil || started.Status != metav1.ConditionTrue {
+		return time.Time{}, time.Time{}, false
+	}
+	if began = started.LastTransitionTime.Time; began.Before(due) {
+		began = due
+	}
+	return due, began, true
+}
+
 // ConfigOf names the UpgradeConfig that made the job, of our kind or of the Managed Upgrade Operator's; empty if none did.
 func ConfigOf(job *v1beta1.UpgradeJob) string {
 	if owner := metav1.GetControllerOfNoCopy(job); owner != nil && owner.Kind == "UpgradeConfig" {

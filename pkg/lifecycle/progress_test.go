@@ -104,6 +104,34 @@ func TestWaitingSince(t *testing.T) {
 	}
 }
 
+func TestLastRun(t *testing.T) {
+	at, again := startAfter.Add(time.Minute), deadline.Add(48*time.Hour)
+	failed, skipped := finished(v1beta1.Failed("X", ""), deadline), finished(v1beta1.Skipped("X", ""), startAfter.Add(time.Hour))
+	restarted := func(at time.Time) func(*v1beta1.UpgradeJob) {
+		return func(job *v1beta1.UpgradeJob) { lifecycle.SetStarted(job, "4.18.1", at) }
+	}
+	for _, tc := range []struct {
+		reason     string
+		job        *v1beta1.UpgradeJob
+		due, began time.Time
+		ran        bool
+	}{
+		{"before the start", newJob(), time.Time{}, time.Time{}, false},
+		{"never resumed", newJob(started(at), failed), startAfter, at, true},
+		{"resumed, and started again", newJob(restarted(at), failed, resumed("again", again), restarted(again.Add(time.Hour))), again, again.Add(time.Hour), true},
+		{"resumed, and not started again", newJob(restarted(at), failed, resumed("again", again)), time.Time{}, time.Time{}, false},
+		{"it started first when it was resumed", newJob(skipped, resumed("again", again), restarted(again.Add(time.Minute))), again, again.Add(time.Minute), true},
+		{"resumed before it had started", newJob(skipped, resumed("again", again)), time.Time{}, time.Time{}, false},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			due, began, ran := lifecycle.LastRun(tc.job)
+			if !due.Equal(tc.due) || !began.Equal(tc.began) || ran != tc.ran {
+				t.Errorf("it was due at %s and began at %s (%t), want %s and %s (%t)", due, began, ran, tc.due, tc.began, tc.ran)
+			}
+		})
+	}
+}
+
 func TestOriginOfAJob(t *testing.T) {
 	ownedBy := func(kind string, controller bool) func(*v1beta1.UpgradeJob) {
 		return func(job *v1beta1.UpgradeJob) {

@@ -10,7 +10,6 @@ import (
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
 	"github.com/appuio/managed-upgrade-operator/pkg/openshift"
 	"github.com/appuio/managed-upgrade-operator/pkg/pools"
 )
@@ -46,12 +45,7 @@ func judgePools(s *series, w *world) {
 // left tells whether a pool that is paused in the name of the job, as namespace/name, stays so until another job comes. A job that this operator does not
 // watch, or could not read, is not known to be over.
 func (w *world) left(holder string) bool {
-	namespace, name, isJob := strings.Cut(holder, "/")
-	if !isJob || w.unread[kindJob] || (w.namespace != "" && w.namespace != namespace) {
-		return false
-	}
-	i := slices.IndexFunc(w.jobs.Items, func(j v1beta1.UpgradeJob) bool { return j.Namespace == namespace && j.Name == name })
-	return i < 0 || pools.LeftBy(&w.jobs.Items[i])
+	return !w.unread[kindJob] && pools.Left(holder, w.jobs.Items, w.namespace)
 }
 
 func updating(pool *mcfgv1.MachineConfigPool) bool {

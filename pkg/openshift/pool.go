@@ -40,6 +40,12 @@ type PoolProgress struct {
 	State PoolState
 	// Message explains the state to people; it does not change while the pool's status does not.
 	Message string
+	// Rendered tells whether the pool's configuration is of the release, and the machine-config operator has taken it up; true too where it
+	// is not known of which release it is. Only JudgePool says it: PoolAtRest knows no release.
+	Rendered bool
+	// OnRelease counts the machines that run the release; only JudgePool does. The machine-config operator counts those that have the
+	// pool's configuration, of whatever release it is: before it is rendered anew these are machines of the old one.
+	OnRelease int32
 }
 
 // JudgePool tells how far the pool has come. renderedBy is the version of the release that rendered
@@ -49,26 +55,30 @@ type PoolProgress struct {
 // The machine-config operator renders a pool's configuration anew some time after the release has moved. Until then
 // the pool is Updated, with all machines, for the old configuration: that must not count.
 func JudgePool(pool *mcfgv1.MachineConfigPool, renderedBy, version string) PoolProgress {
-	st, machines := &pool.Status, machinesUpdated(pool)
-	current := st.ObservedGeneration >= pool.Generation &&
-		(renderedBy == "" || version == "" || renderedBy == version)
-	complete := current &&
+	st, p := &pool.Status, PoolProgress{}
+	p.Rendered = st.ObservedGeneration >= pool.Generation && (renderedBy == "" || version == "" || renderedBy == version)
+	if p.Rendered {
+		p.OnRelease = st.UpdatedMachineCount
+	}
+	machines := machinesUpdated(p.OnRelease, pool)
+	complete := p.Rendered &&
 		st.Configuration.Name == pool.Spec.Configuration.Name &&
 		st.UpdatedMachineCount == st.MachineCount &&
 		poolCondition(pool, mcfgv1.MachineConfigPoolUpdated) != nil
 
 	switch {
 	case complete:
-		return PoolProgress{PoolUpdated, machines}
+		p.State, p.Message = PoolUpdated, machines
 	case poolDegraded(pool) != nil:
-		return PoolProgress{PoolDegraded, machines + ", " + describeDegraded(pool)}
+		p.State, p.Message = PoolDegraded, machines+", "+describeDegraded(pool)
 	case pool.Spec.Paused:
-		return PoolProgress{PoolPaused, machines + ", the pool is paused"}
-	case !current:
-		return PoolProgress{PoolNotRendered, "the configuration of the new release is not rendered yet"}
+		p.State, p.Message = PoolPaused, machines+", the pool is paused"
+	case !p.Rendered:
+		p.State, p.Message = PoolNotRendered, "the configuration of the new release is not rendered yet"
 	default:
-		return PoolProgress{PoolUpdating, fmt.Sprintf("%s, %d unavailable", machines, st.UnavailableMachineCount)}
+		p.State, p.Message = PoolUpdating, fmt.Sprintf("%s, %d unavailable", machines, st.UnavailableMachineCount)
 	}
+	return p
 }
 
 // MachinesUpdated tells whether all machines of the pool have its configuration, whether or not one of them is unavailable at present.
@@ -80,24 +90,24 @@ func MachinesUpdated(pool *mcfgv1.MachineConfigPool) bool {
 // PoolAtRest judges a pool apart from any release: PoolUpdated if it has nothing to do, PoolDegraded whatever else it
 // does, PoolPaused if it is held back from its configuration, and else PoolUpdating.
 func PoolAtRest(pool *mcfgv1.MachineConfigPool) PoolProgress {
-	st, machines := &pool.Status, machinesUpdated(pool)
+	st, machines := &pool.Status, machinesUpdated(pool.Status.UpdatedMachineCount, pool)
 	counted := st.UpdatedMachineCount == st.MachineCount
 	complete := counted && st.Configuration.Name == pool.Spec.Configuration.Name
 	updating := poolCondition(pool, mcfgv1.MachineConfigPoolUpdating) != nil
 
 	switch {
 	case poolDegraded(pool) != nil:
-		return PoolProgress{PoolDegraded, machines + ", " + describeDegraded(pool)}
+		return PoolProgress{State: PoolDegraded, Message: machines + ", " + describeDegraded(pool)}
 	case pool.Spec.Paused && !complete:
-		return PoolProgress{PoolPaused, machines}
+		return PoolProgress{State: PoolPaused, Message: machines}
 	case pool.Spec.Paused, complete && !updating && st.ObservedGeneration >= pool.Generation:
-		return PoolProgress{PoolUpdated, machines}
+		return PoolProgress{State: PoolUpdated, Message: machines}
 	case counted && !updating: // they were counted before the change
-		return PoolProgress{PoolUpdating, "a change has not reached its machines yet"}
+		return PoolProgress{State: PoolUpdating, Message: "a change has not reached its machines yet"}
 	case st.UnavailableMachineCount > 0: // also those of the configuration: a pool is not updated while one is away
-		return PoolProgress{PoolUpdating, fmt.Sprintf("%s, %d unavailable", machines, st.UnavailableMachineCount)}
+		return PoolProgress{State: PoolUpdating, Message: fmt.Sprintf("%s, %d unavailable", machines, st.UnavailableMachineCount)}
 	default:
-		return PoolProgress{PoolUpdating, machines}
+		return PoolProgress{State: PoolUpdating, Message: machines}
 	}
 }
 
@@ -107,8 +117,8 @@ func RequiredForUpgrade(pool *mcfgv1.MachineConfigPool) bool {
 	return required || pool.Name == "master"
 }
 
-func machinesUpdated(pool *mcfgv1.MachineConfigPool) string {
-	return fmt.Sprintf("%d of %d machines updated", pool.Status.UpdatedMachineCount, pool.Status.MachineCount)
+func machinesUpdated(updated int32, pool *mcfgv1.MachineConfigPool) string {
+	return fmt.Sprintf("%d of %d machines updated", updated, pool.Status.MachineCount)
 }
 
 // describeDegraded says why a degraded pool is.

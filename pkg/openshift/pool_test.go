@@ -26,7 +26,7 @@ func TestJudgePool(t *testing.T) {
 		{
 			"every machine runs the configuration of the release",
 			options{openshifttest.PoolAt(target)}, target, target,
-			openshift.PoolProgress{State: openshift.PoolUpdated, Message: "3 of 3 machines updated"},
+			openshift.PoolProgress{State: openshift.PoolUpdated, Message: "3 of 3 machines updated", Rendered: true, OnRelease: 3},
 		},
 		{
 			"Updated for a configuration of the old release is not started",
@@ -41,32 +41,32 @@ func TestJudgePool(t *testing.T) {
 		{
 			"the new configuration is chosen, and the status is still that of the old one, Updated and all",
 			options{func(p *mcfgv1.MachineConfigPool) { p.Spec.Configuration.Name = "rendered-worker-4.18.2" }}, target, target,
-			openshift.PoolProgress{State: openshift.PoolUpdating, Message: "3 of 3 machines updated, 0 unavailable"},
+			openshift.PoolProgress{State: openshift.PoolUpdating, Message: "3 of 3 machines updated, 0 unavailable", Rendered: true, OnRelease: 3},
 		},
 		{
 			"some machines are updated",
 			options{openshifttest.PoolTowards(target, 1)}, target, target,
-			openshift.PoolProgress{State: openshift.PoolUpdating, Message: "1 of 3 machines updated, 1 unavailable"},
+			openshift.PoolProgress{State: openshift.PoolUpdating, Message: "1 of 3 machines updated, 1 unavailable", Rendered: true, OnRelease: 1},
 		},
 		{
 			"all machines are counted, but the pool is not Updated yet",
 			options{openshifttest.PoolTowards(target, 3), func(p *mcfgv1.MachineConfigPool) { p.Status.Configuration.Name = p.Spec.Configuration.Name }}, target, target,
-			openshift.PoolProgress{State: openshift.PoolUpdating, Message: "3 of 3 machines updated, 1 unavailable"},
+			openshift.PoolProgress{State: openshift.PoolUpdating, Message: "3 of 3 machines updated, 1 unavailable", Rendered: true, OnRelease: 3},
 		},
 		{
 			"Updated, but a machine has joined since",
 			options{openshifttest.PoolAt(target), func(p *mcfgv1.MachineConfigPool) { p.Status.MachineCount = 4 }}, target, target,
-			openshift.PoolProgress{State: openshift.PoolUpdating, Message: "3 of 4 machines updated, 0 unavailable"},
+			openshift.PoolProgress{State: openshift.PoolUpdating, Message: "3 of 4 machines updated, 0 unavailable", Rendered: true, OnRelease: 3},
 		},
 		{
 			"paused with a new configuration",
 			options{openshifttest.PoolTowards(target, 0), openshifttest.PoolPaused()}, target, target,
-			openshift.PoolProgress{State: openshift.PoolPaused, Message: "0 of 3 machines updated, the pool is paused"},
+			openshift.PoolProgress{State: openshift.PoolPaused, Message: "0 of 3 machines updated, the pool is paused", Rendered: true},
 		},
 		{
 			"paused and up to date is up to date",
 			options{openshifttest.PoolAt(target), openshifttest.PoolPaused()}, target, target,
-			openshift.PoolProgress{State: openshift.PoolUpdated, Message: "3 of 3 machines updated"},
+			openshift.PoolProgress{State: openshift.PoolUpdated, Message: "3 of 3 machines updated", Rendered: true, OnRelease: 3},
 		},
 		{
 			"a node is degraded: its message, not that of the summary",
@@ -75,39 +75,54 @@ func TestJudgePool(t *testing.T) {
 				openshifttest.PoolCondition(mcfgv1.MachineConfigPoolDegraded, ""),
 				openshifttest.PoolCondition(mcfgv1.MachineConfigPoolNodeDegraded, "Node worker-0 is reporting: disk full"),
 			}, target, target,
-			openshift.PoolProgress{State: openshift.PoolDegraded, Message: "1 of 3 machines updated, NodeDegraded: Node worker-0 is reporting: disk full"},
+			openshift.PoolProgress{State: openshift.PoolDegraded, Message: "1 of 3 machines updated, NodeDegraded: Node worker-0 is reporting: disk full", Rendered: true, OnRelease: 1},
 		},
 		{
 			"a configuration that cannot be rendered, while the pool is Updated for the old one",
 			options{openshifttest.PoolCondition(mcfgv1.MachineConfigPoolRenderDegraded, "no such kernel type")}, "4.18.1", target,
-			openshift.PoolProgress{State: openshift.PoolDegraded, Message: "3 of 3 machines updated, RenderDegraded: no such kernel type"},
+			openshift.PoolProgress{State: openshift.PoolDegraded, Message: "0 of 3 machines updated, RenderDegraded: no such kernel type"},
+		},
+		{
+			"paused, with all machines at the configuration of the old release",
+			options{openshifttest.PoolPaused()}, "4.18.1", target,
+			openshift.PoolProgress{State: openshift.PoolPaused, Message: "0 of 3 machines updated, the pool is paused"},
+		},
+		{
+			"paused, and the machine-config operator has not seen that it has a new configuration",
+			options{openshifttest.PoolAt(target), openshifttest.PoolPaused(), func(p *mcfgv1.MachineConfigPool) { p.Generation++ }}, target, target,
+			openshift.PoolProgress{State: openshift.PoolPaused, Message: "0 of 3 machines updated, the pool is paused"},
+		},
+		{
+			"paused, and it is not known which release its configuration is of",
+			options{openshifttest.PoolTowards(target, 1), openshifttest.PoolPaused()}, "", target,
+			openshift.PoolProgress{State: openshift.PoolPaused, Message: "1 of 3 machines updated, the pool is paused", Rendered: true, OnRelease: 1},
 		},
 		{
 			"degraded for another cause",
 			options{openshifttest.PoolTowards(target, 1), openshifttest.PoolCondition(mcfgv1.MachineConfigPoolDegraded, "build failed")}, target, target,
-			openshift.PoolProgress{State: openshift.PoolDegraded, Message: "1 of 3 machines updated, Degraded: build failed"},
+			openshift.PoolProgress{State: openshift.PoolDegraded, Message: "1 of 3 machines updated, Degraded: build failed", Rendered: true, OnRelease: 1},
 		},
 		{
 			"degraded is said before paused: unpausing it does not help",
 			options{openshifttest.PoolTowards(target, 1), openshifttest.PoolPaused(), openshifttest.PoolCondition(mcfgv1.MachineConfigPoolNodeDegraded, "x")}, target, target,
-			openshift.PoolProgress{State: openshift.PoolDegraded, Message: "1 of 3 machines updated, NodeDegraded: x"},
+			openshift.PoolProgress{State: openshift.PoolDegraded, Message: "1 of 3 machines updated, NodeDegraded: x", Rendered: true, OnRelease: 1},
 		},
 		{
 			"a configuration that does not say who rendered it is taken by its status",
 			nil, "", target,
-			openshift.PoolProgress{State: openshift.PoolUpdated, Message: "3 of 3 machines updated"},
+			openshift.PoolProgress{State: openshift.PoolUpdated, Message: "3 of 3 machines updated", Rendered: true, OnRelease: 3},
 		},
 		{
 			"a release whose version is not known yet",
 			nil, "4.18.1", "",
-			openshift.PoolProgress{State: openshift.PoolUpdated, Message: "3 of 3 machines updated"},
+			openshift.PoolProgress{State: openshift.PoolUpdated, Message: "3 of 3 machines updated", Rendered: true, OnRelease: 3},
 		},
 		{
 			"a pool without machines has nothing to do",
 			options{openshifttest.PoolAt(target), func(p *mcfgv1.MachineConfigPool) {
 				p.Status.MachineCount, p.Status.UpdatedMachineCount = 0, 0
 			}}, target, target,
-			openshift.PoolProgress{State: openshift.PoolUpdated, Message: "0 of 0 machines updated"},
+			openshift.PoolProgress{State: openshift.PoolUpdated, Message: "0 of 0 machines updated", Rendered: true},
 		},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {

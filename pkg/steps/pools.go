@@ -96,7 +96,7 @@ func (r *releases) release(ctx context.Context, u *Upgrade, p judgedPool, reason
 		return p
 	}
 	if r.write(ctx, u, p) {
-		p.PoolProgress = openshift.PoolProgress{State: openshift.PoolUpdating, Message: "released"}
+		p.State, p.Message = openshift.PoolUpdating, "released"
 	}
 	return p
 }

@@ -93,10 +93,7 @@ func workLeft(judged []judgedPool, node time.Duration) (remaining int32, takes t
 			continue
 		}
 		status := &p.pool.Status
-		left := status.MachineCount - status.UpdatedMachineCount
-		if p.State == openshift.PoolNotRendered { // they are up to date with the old release
-			left = status.MachineCount
-		}
+		left := status.MachineCount - p.OnRelease
 		if left <= 0 {
 			continue
 		}

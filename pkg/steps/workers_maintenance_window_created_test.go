@@ -66,6 +66,10 @@ func TestWorkersWindowLasts(t *testing.T) {
 		{reason: "a number that is none", pools: []*mcfgv1.MachineConfigPool{towards("worker", 3, 0, "some")}, remaining: 3, lasts: 3 * 53 * time.Minute},
 		{reason: "two pools at the same time", pools: []*mcfgv1.MachineConfigPool{towards("worker", 2, 0, ""), towards("infra", 3, 0, "")}, remaining: 5, lasts: 3 * 53 * time.Minute},
 		{reason: "a paused pool does not move", pools: []*mcfgv1.MachineConfigPool{towards("worker", 3, 0, ""), paused}, remaining: 3, lasts: 3 * 53 * time.Minute},
+		{
+			reason: "a degraded pool that is not rendered yet", remaining: 3, lasts: 3 * 53 * time.Minute,
+			pools: []*mcfgv1.MachineConfigPool{pool("worker", openshifttest.PoolCondition(mcfgv1.MachineConfigPoolRenderDegraded, "no such kernel type"))},
+		},
 		{reason: "a pool that is not rendered yet", pools: []*mcfgv1.MachineConfigPool{pool("worker")}, remaining: 3, lasts: 3 * 53 * time.Minute},
 		{
 			reason: "drains of the job's own", job: []jobOption{drains(time.Hour, time.Minute, 2*time.Minute)},
