@@ -178,10 +178,10 @@ func (t *tool) freeze(ctx context.Context, c client.Client, window *v1beta1.Upgr
 	if dryRun {
 		done = "would be created (dry run)"
 	}
-	fmt.Fprintf(t.Out, "UpgradeSuspensionWindow %s/%s %s: %s to %s.\n", window.Namespace, window.Name, done,
+	t.say("UpgradeSuspensionWindow %s/%s %s: %s to %s.", window.Namespace, window.Name, done,
 		moment(window.Spec.Start.Time, t.location()), moment(window.Spec.End.Time, t.location()))
 	for _, line := range effect.lines(t.location()) {
-		fmt.Fprintln(t.Out, line)
+		t.say("%s", line)
 	}
 	return nil
 }

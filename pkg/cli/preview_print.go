@@ -12,27 +12,28 @@ import (
 // printPreview prints a preview for people. Wide names the steps.
 func (t *tool) printPreview(result previewResult, wide bool) error {
 	for _, p := range result.Problems {
-		fmt.Fprintf(t.Out, "INVALID: %s (%s)\n", p.Message, p.Reason)
+		t.say("INVALID: %s (%s)", p.Message, p.Reason)
 	}
 	for i := range result.Configs {
 		if i > 0 || len(result.Problems) > 0 {
-			fmt.Fprintln(t.Out)
+			t.say("")
 		}
 		if err := t.printPreviewOf(&result.Configs[i], wide); err != nil {
 			return err
 		}
 	}
 	if len(result.Configs)+len(result.Problems)+len(result.Notes) == 0 {
-		fmt.Fprintln(t.Out, "There is no UpgradeConfig.")
+		t.say("There is no UpgradeConfig.")
 	}
 	for _, note := range result.Notes {
-		fmt.Fprintf(t.Out, "note: %s\n", note)
+		t.say("note: %s", note)
 	}
 	if len(result.LeftOut) > 0 {
-		fmt.Fprintln(t.Out, "\nLeft out:")
+		t.say("")
+		t.say("Left out:")
 	}
 	for _, what := range result.LeftOut {
-		fmt.Fprintf(t.Out, "  %s\n", what)
+		t.say("  %s", what)
 	}
 	return nil
 }
@@ -42,21 +43,21 @@ func (t *tool) printPreviewOf(r *previewReport, wide bool) error {
 	if r.File != "" {
 		title += fmt.Sprintf(" (file %s)", r.File)
 	}
-	fmt.Fprintln(t.Out, title)
+	t.say("%s", title)
 	for _, p := range r.Problems {
-		fmt.Fprintf(t.Out, "INVALID: %s (%s)\n", p.Message, p.Reason)
+		t.say("INVALID: %s (%s)", p.Message, p.Reason)
 	}
 	if err := columns(t.Out, r.facts(wide)); err != nil {
 		return err
 	}
 	if len(r.Starts) > 0 {
-		fmt.Fprintln(t.Out)
+		t.say("")
 	}
 	if err := columns(t.Out, r.table(t.location())); err != nil {
 		return err
 	}
 	for _, note := range r.Notes {
-		fmt.Fprintf(t.Out, "note: %s\n", note)
+		t.say("note: %s", note)
 	}
 	return nil
 }

@@ -100,6 +100,15 @@ func TestPreviewOfClockChanges(t *testing.T) {
 	}
 }
 
+// TestPreviewIsClean: a file may come from anybody.
+func TestPreviewIsClean(t *testing.T) {
+	w := newActWorld(t, openshifttest.ClusterVersion(openshifttest.Available("4.18.2")))
+	text, _ := w.run("preview", "-f", w.withFile("evil.yaml", "apiVersion: v1\nkind: \"Pod\\e]0;gotcha\\a\"\nmetadata: {name: \"x\\e[2J\"}\n"))
+	if strings.ContainsAny(text, "\x1b\a") || !strings.Contains(text, "gotcha") {
+		t.Errorf("got %q", text)
+	}
+}
+
 // TestPreviewOfTheDueStart: a config whose job should be there, seen by the operator in a moment.
 func TestPreviewOfTheDueStart(t *testing.T) {
 	pinned := func(c *v1beta1.UpgradeConfig) { c.Spec.PinVersionWindow = &v1beta1.Duration{Duration: 4 * time.Hour} }

@@ -95,7 +95,7 @@ func (t *tool) setSuspend(ctx context.Context, c client.Client, name string, sus
 		act, done = "suspend", "is suspended"
 	}
 	if config.Spec.Schedule.Suspend == suspend {
-		fmt.Fprintf(t.Out, "UpgradeConfig %s %s: nothing to change.\n", full, already[suspend])
+		t.say("UpgradeConfig %s %s: nothing to change.", full, already[suspend])
 		return nil
 	}
 	t.warnOfGitOps(config, "UpgradeConfig", fmt.Sprintf("spec.schedule.suspend: %t", suspend))
@@ -104,13 +104,13 @@ func (t *tool) setSuspend(ctx context.Context, c client.Client, name string, sus
 	if err := c.Patch(ctx, config, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}), fieldOwner); err != nil {
 		return explainWrite(fmt.Sprintf("%s UpgradeConfig %s", act, full), err)
 	}
-	fmt.Fprintf(t.Out, "UpgradeConfig %s %s.\n", full, done)
+	t.say("UpgradeConfig %s %s.", full, done)
 	effect := unsuspendEffect
 	if suspend {
 		effect = suspendEffect
 	}
 	for _, line := range effect(config, planned(config, jobs.Items, windows.Items), t.clock.Now(), t.location()) {
-		fmt.Fprintln(t.Out, line)
+		t.say("%s", line)
 	}
 	return nil
 }
@@ -183,7 +183,7 @@ func noStarts(err error) string { return fmt.Sprintf("Its schedule has no next s
 // warnOfGitOps says on stderr that somebody else keeps the object as it was.
 func (t *tool) warnOfGitOps(object client.Object, kind, change string) {
 	if owner := keptBy(object); owner != "" {
-		fmt.Fprintf(t.ErrOut, "warning: %s %s/%s is kept by %s, which may take the change back: make it a commit (%s)\n",
+		t.warn("warning: %s %s/%s is kept by %s, which may take the change back: make it a commit (%s)",
 			kind, object.GetNamespace(), object.GetName(), owner, change)
 	}
 }
