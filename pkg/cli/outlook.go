@@ -55,8 +55,11 @@ func whyNothing(config *v1beta1.UpgradeConfig, facts planner.Facts, start time.T
 	if outlook.Job != nil {
 		job, start = outlook.Job, outlook.Job.Spec.StartAfter.Time
 	}
-	if job.Status.Phase.Finished() {
+	switch {
+	case job.Status.Phase.Finished():
 		return fmt.Sprintf("has had its job, UpgradeJob %s", job.Name)
+	case outlook.Job != nil && !start.After(now): // somebody has moved it up
+		return fmt.Sprintf("has its job, UpgradeJob %s, whose time has come already", job.Name)
 	}
 	if w := suspension.Active(facts.Windows, suspension.ForJobs, job, start); w != nil {
 		return fmt.Sprintf("comes to nothing: UpgradeSuspensionWindow %s keeps the job from starting until %s", w.Name, stamp(w.Spec.End.Time))

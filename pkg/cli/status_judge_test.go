@@ -239,6 +239,8 @@ func TestNextStartOfAConfig(t *testing.T) {
 		{"not one in a window of jobs, even if its job is there", pinned(24), suspensionWindow("freeze", week-hour, week+hour), next(), week - 2*hour, 2 * week},
 		{"not one whose job is over", pinned(24), past, next(finished(v1beta1.Failed("HookFailed", ""), week-3*hour)), week - 2*hour, 2 * week},
 		{"the one of a job that was put off", pinned(24), past, upgradeJob(jobNamed(planner.NewJob(pinned(24), window.Add(week), nil).Name, week+hour)), week - 2*hour, week + hour},
+		{"not the one of a job that was moved up, and has begun", pinned(24), past,
+			upgradeJob(jobNamed(planner.NewJob(pinned(24), window.Add(week), nil).Name, week-3*hour), started(week-3*hour)), week - 2*hour, 2 * week},
 		{"one whose job is created when a window ends", pinned(24), suspensionWindow("freeze", week-25*hour, week-24*hour+hour/2), nil, hour, week},
 		{"not one whose job would be created when it is too late by the end of a window", pinned(24), suspensionWindow("freeze", week-25*hour, week-23*hour), nil, hour, 2 * week},
 		{"not one whose job was not created in time", pinned(24), past, nil, week - 5*hour, 2 * week},
