@@ -169,7 +169,7 @@ func optionsCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "options",
 		Short: "List the flags that all commands have",
-		Args:  exactArgs(0),
+		Args:  noArguments(),
 		RunE: func(command *cobra.Command, _ []string) error {
 			_, err := fmt.Fprint(command.OutOrStdout(), "These flags can be given to any command:\n\n"+command.Root().PersistentFlags().FlagUsages())
 			return err
@@ -193,15 +193,19 @@ func runRoot(command *cobra.Command, args []string) error {
 	return usagef("there is no command %q", args[0])
 }
 
-// exactArgs wants so many arguments, maximumArgs not more than so many. Anything else is an error of usage.
-func exactArgs(n int) cobra.PositionalArgs { return usageArgs(cobra.ExactArgs(n)) }
+// exactly wants one argument, atMost one or none, noArguments none. Anything else is an error of usage, which says what the argument is.
+func exactly(what string) cobra.PositionalArgs { return between(1, 1, "one argument, "+what) }
 
-func maximumArgs(n int) cobra.PositionalArgs { return usageArgs(cobra.MaximumNArgs(n)) }
+func atMost(what string) cobra.PositionalArgs {
+	return between(0, 1, "one argument at most, "+what)
+}
 
-func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
-	return func(command *cobra.Command, args []string) error {
-		if err := check(command, args); err != nil {
-			return usageError{err}
+func noArguments() cobra.PositionalArgs { return between(0, 0, "no argument") }
+
+func between(least, most int, wanted string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) < least || len(args) > most {
+			return usagef("want %s; got %d", wanted, len(args))
 		}
 		return nil
 	}

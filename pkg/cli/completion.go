@@ -32,7 +32,7 @@ put what "%[3]s completion plugin" prints on the PATH: kubectl asks it from vers
 		Long: fmt.Sprintf(`Print the program that %[1]s asks what completes a word of "%[2]s". It has to be on the PATH, by the name %[3]s. The completion of %[1]s itself
 has to be on: see "%[1]s completion --help".`, client, t.program, file),
 		Example: fmt.Sprintf("  %[1]s completion plugin > ~/bin/%[2]s && chmod +x ~/bin/%[2]s", t.program, file),
-		Args:    exactArgs(0),
+		Args:    noArguments(),
 		RunE: func(command *cobra.Command, _ []string) error {
 			_, err := fmt.Fprintf(command.OutOrStdout(), "#!/bin/sh\nexec %s %s \"$@\"\n", t.program, cobra.ShellCompRequestCmd)
 			return err

@@ -45,7 +45,7 @@ of hooks, the machine config pools, notifications, resumes, silences and conditi
 
 What it waited for in between is known as far as its notifications tell, of which the newest are kept.`,
 		Example:           t.examples("describe weekly-1764021600-abc1234", "What happened last night?"),
-		Args:              exactArgs(1),
+		Args:              exactly("the name of an UpgradeJob"),
 		ValidArgsFunction: t.completeJobs,
 	}
 	o := addOutput(command)

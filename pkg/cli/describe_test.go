@@ -60,10 +60,10 @@ func TestDescribeWantsAJobThatIsThere(t *testing.T) {
 		status int
 		want   string
 	}{
-		{[]string{"describe"}, ExitUsage, "accepts 1 arg(s)"},
-		{[]string{"describe", "a", "b"}, ExitUsage, "accepts 1 arg(s)"},
+		{[]string{"describe"}, ExitUsage, "want one argument, the name of an UpgradeJob"},
+		{[]string{"describe", "a", "b"}, ExitUsage, "want one argument, the name of an UpgradeJob"},
 		{[]string{"describe", "nobody"}, ExitFailed, `there is no UpgradeJob "nobody": there are elsewhere/weekly-1795554000-abc1234, upgrades/weekly-1795554000-abc1234`},
-		{[]string{"describe", other.Name}, ExitFailed, `several namespaces have a UpgradeJob`},
+		{[]string{"describe", other.Name}, ExitFailed, `several namespaces have an UpgradeJob`},
 		{[]string{"describe", other.Name, "-n", "nowhere"}, ExitFailed, "nor any other"},
 		{[]string{"describe", other.Name, "-n", "elsewhere"}, ExitOK, ""},
 		{[]string{"describe", other.Name, "-o", "wide"}, ExitUsage, `--output is "wide": want one of json, yaml`},
@@ -72,7 +72,7 @@ func TestDescribeWantsAJobThatIsThere(t *testing.T) {
 		{[]string{"status", "--nonsense"}, ExitUsage, "unknown flag: --nonsense"},
 		{[]string{"descrbe"}, ExitUsage, `there is no command "descrbe": is it describe?`},
 		{[]string{"frobnicate"}, ExitUsage, `there is no command "frobnicate"`},
-		{[]string{"history", "x"}, ExitUsage, "accepts 0 arg(s)"},
+		{[]string{"history", "x"}, ExitUsage, "want no argument; got 1"},
 	} {
 		t.Run(strings.Join(tc.args, " "), func(t *testing.T) {
 			_, errOut, status := runTool(t, c, window, tc.args...)

@@ -57,7 +57,7 @@ that each update came of.
 
 How many jobs are kept is said by successfulJobsHistoryLimit and failedJobsHistoryLimit of their UpgradeConfig.`,
 		Example: t.examples("history", "What happened in the last maintenance windows", "history -o wide", "And which update was whose"),
-		Args:    exactArgs(0),
+		Args:    noArguments(),
 	}
 	o := addOutput(command, formatWide)
 	command.RunE = func(cmd *cobra.Command, _ []string) error {

@@ -83,7 +83,7 @@ States: pending (its turn has not come), paused (its pool is), draining, drain-b
 that does not end holds it up: the reason names them), updating, rebooting, uncordoning, done, degraded, not-ready,
 cordoned (by hand), unmanaged (no machine config pool has it).`,
 		Example: t.examples("nodes", "Which node is it, and why does it take so long?", "nodes --pool worker -o wide", "One pool, with configurations"),
-		Args:    exactArgs(0),
+		Args:    noArguments(),
 	}
 	o := addOutput(command, formatWide)
 	command.Flags().StringVar(&pool, "pool", "", "Only the nodes of this machine config pool.")

@@ -38,7 +38,7 @@ func named[T any, P interface {
 	case len(found) == 1:
 		return found[0], nil
 	case len(found) > 1:
-		return nil, fmt.Errorf("several namespaces have a %s %q: give --namespace", kind, name)
+		return nil, fmt.Errorf("several namespaces have an %s %q: give --namespace", kind, name)
 	case len(known) == 0:
 		return nil, fmt.Errorf("there is no %s %q, nor any other: look at the namespace (--namespace)", kind, name)
 	}

@@ -34,7 +34,7 @@ API server is away, as it is in the middle of every upgrade, until it is interru
 			"status weekly-1764021600-abc1234 -o yaml", "All that is known of one job, for a program",
 			"status -o html > report.html", "A report for the change ticket, in one file",
 		),
-		Args:              maximumArgs(1),
+		Args:              atMost("the name of an UpgradeJob"),
 		ValidArgsFunction: t.completeJobs,
 	}
 	o := addOutput(command, formatWide, formatHTML)

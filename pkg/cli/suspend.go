@@ -60,16 +60,6 @@ func (t *tool) connected(act func(client.WithWatch) error) error {
 	return act(c)
 }
 
-// exactly wants one argument, and says which where there is another number of them.
-func exactly(what string) cobra.PositionalArgs {
-	return func(_ *cobra.Command, args []string) error {
-		if len(args) != 1 {
-			return usagef("want one argument, %s; got %d", what, len(args))
-		}
-		return nil
-	}
-}
-
 // setSuspend sets or unsets spec.schedule.suspend, and says what that means.
 func (t *tool) setSuspend(ctx context.Context, c client.Client, name string, suspend bool) error {
 	configs, jobs := &v1beta1.UpgradeConfigList{}, &v1beta1.UpgradeJobList{}

@@ -81,7 +81,7 @@ func (t *tool) versionsCommand() *cobra.Command {
 Target is True for what the cluster is asked for, or an UpgradeJob that is not over has pinned. Of the recommended
 versions a job pins the highest. Conditional ones, which have known risks, are never pinned by a schedule.`,
 		Example: t.examples("versions", "Where could this cluster go?", "versions -o wide", "With what is said of each risk"),
-		Args:    exactArgs(0),
+		Args:    noArguments(),
 	}
 	o := addOutput(command, formatWide)
 	command.RunE = func(cmd *cobra.Command, _ []string) error {
