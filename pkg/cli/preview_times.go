@@ -32,6 +32,7 @@ func windowsInTheWay(config *v1beta1.UpgradeConfig, job *v1beta1.UpgradeJob, win
 		case outlook.Job != nil || !suspension.Matches(w, suspension.ForConfigs, config):
 		case suspension.Covers(w, p.start):
 			add(w, "config", "no job is created")
+			continue // which it could keep from starting
 		case !w.Spec.Start.Time.Before(free) || !w.Spec.End.After(created):
 		case !w.Spec.End.Time.Before(last):
 			add(w, "config", "no job is created: it would be too late when the window ends")

@@ -237,6 +237,7 @@ func (d *demo) keep(ctx context.Context, failure error) error {
   kubectl get managedupgrade --all-namespaces
   kubectl get clusterversion,machineconfigpools,nodes
   kubectl get clusteroperators
+  make build && bin/oc-managed_upgrade status
   kubectl get events -n %s
   kubectl edit configmap -n %s %s   # what the cluster does, and what goes wrong in it`,
 		d.env.Kubeconfig(), d.env.Kubectl(), environment.Namespace, sim.Namespace, sim.ConfigMapName))
