@@ -57,7 +57,7 @@ type Progress struct {
 }
 
 // Emit sees to it that the hooks of the event run, and tells how far they are. Which hooks these are is settled when the
-// event is emitted for the first time with a hook that wants it: those that come later are too late. After an error it is to be called again.
+// event is emitted for the first time with a hook that wants it: those that come later are too late, unless the job is resumed. After an error it is to be called again.
 func (p *Pass) Emit(ctx context.Context, event Event) (Progress, error) {
 	if _, err := p.Plan(ctx, event); err != nil {
 		return Progress{}, err
@@ -111,16 +111,16 @@ func (p *Pass) planAgain(ctx context.Context, event Event) error {
 	if len(again) == 0 {
 		return nil
 	}
-	wanted, err := p.wanting(ctx, event)
+	all, err := p.list(ctx, event)
 	if err != nil {
 		return err
 	}
 	var hooks []*v1beta1.UpgradeJobHook
 	for _, run := range again {
-		i := slices.IndexFunc(wanted, func(h v1beta1.UpgradeJobHook) bool { return h.Name == run.UpgradeJobHook })
+		i := slices.IndexFunc(all, func(h v1beta1.UpgradeJobHook) bool { return h.Name == run.UpgradeJobHook })
 		switch {
-		case i >= 0:
-			hooks = append(hooks, &wanted[i])
+		case i >= 0 && !takenAway(&all[i], p.Job, event):
+			hooks = append(hooks, &all[i])
 		case aborts(run):
 			run.FailurePolicy = v1beta1.HookFailureIgnore
 			run.Message = v1beta1.Truncate("The hook was taken away before the job was resumed. "+run.Message, maxMessageLength)

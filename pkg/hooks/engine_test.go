@@ -457,9 +457,7 @@ func TestAResumeGoesByTheHooksThatThereAre(t *testing.T) {
 			if progress := w.mustEmit("job", start); progress.Aborted == nil {
 				t.Errorf("before the job is resumed it is %+v", progress)
 			}
-			w.update("job", func(job *v1beta1.UpgradeJob) {
-				job.Status.ResumedRequests = []v1beta1.ResumedRequest{{Request: "again", Reopened: "Failed(HookFailed)", Time: metav1.NewTime(begin)}}
-			})
+			w.resume("job", "again")
 			w.mustEmit("job", start)
 			if len(tc.want) > 1 {
 				w.end(batchv1.JobFailed, "not approved")
@@ -477,6 +475,53 @@ func TestAResumeGoesByTheHooksThatThereAre(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// A hook and the resume are often changed in one go, and the cache may know of the resume first. Of an approval it must not forget.
+func TestAResumeDoesNotGoByAStaleCache(t *testing.T) {
+	for _, tc := range []struct {
+		reason string
+		stale  []v1beta1.UpgradeJobHook
+		image  string
+	}{
+		{"it knows that the hook was deleted, and not that there is another", []v1beta1.UpgradeJobHook{}, "new"},
+		{"it does not know that the hook was mended", []v1beta1.UpgradeJobHook{*newHook("ticket", abort)}, "new"},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			w := newWorld(t, newJob("job"), newHook("ticket", abort))
+			w.mustEmit("job", start)
+			w.end(batchv1.JobFailed, "not approved")
+			w.mustEmit("job", start)
+			w.change("ticket", func(h *v1beta1.UpgradeJobHook) {
+				h.Spec.Template.Spec.Template.Spec.Containers = []corev1.Container{{Name: "ticket", Image: tc.image}}
+			})
+			w.staleHooks = tc.stale
+			w.resume("job", "again")
+			if progress := w.mustEmit("job", start); len(progress.Running) != 1 {
+				t.Errorf("got %+v, want the hook asked again", progress)
+			}
+			if got := w.jobs()[len(w.jobs())-1].Spec.Template.Spec.Containers; len(got) != 1 || got[0].Image != tc.image {
+				t.Errorf("it runs %+v", got)
+			}
+		})
+	}
+}
+
+// A hook that is for one job only may have gone on to another, which does not free the first of it.
+func TestAResumeDoesNotPassAHookThatAnotherJobHas(t *testing.T) {
+	w := newWorld(t, newJob("job"), newHook("ticket", abort, next))
+	w.mustEmit("job", start)
+	w.end(batchv1.JobFailed, "not approved")
+	w.mustEmit("job", start)
+	hook := w.hook("ticket")
+	hook.Status.ClaimedBy = &v1beta1.HookClaim{Name: "other", UID: "uid-other"}
+	w.must(w.store.Status().Update(t.Context(), hook))
+	w.resume("job", "again")
+	for range 2 {
+		if progress := w.mustEmit("job", start); progress.Aborted == nil {
+			t.Errorf("got %+v, want the job ended", progress)
+		}
 	}
 }
 

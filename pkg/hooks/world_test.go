@@ -174,6 +174,16 @@ func (w *world) hook(name string) *v1beta1.UpgradeJobHook {
 	return hook
 }
 
+// resume resumes a job that a hook has failed.
+func (w *world) resume(name, request string) {
+	w.t.Helper()
+	w.update(name, func(job *v1beta1.UpgradeJob) {
+		job.Status.ResumedRequests = append(job.Status.ResumedRequests, v1beta1.ResumedRequest{
+			Request: request, Reopened: "Failed(HookFailed)", Time: metav1.NewTime(begin),
+		})
+	})
+}
+
 // change changes the spec of a hook.
 func (w *world) change(name string, change func(*v1beta1.UpgradeJobHook)) {
 	w.t.Helper()
