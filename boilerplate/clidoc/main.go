@@ -57,12 +57,12 @@ func writePage(text *bytes.Buffer, root *cobra.Command) {
 	if err != nil {
 		panic(err) // the plugin has it
 	}
-	fmt.Fprintf(text, "\n## completion\n\n%s\nFor kubectl, and for an oc that asks plugins:\n\n", paragraph(completion.Long))
+	fmt.Fprintf(text, "\n## completion\n\n%s\nFor an oc that asks plugins, and the same for kubectl:\n\n", paragraph(completion.Long))
 	plugin, _, err := completion.Find([]string{"plugin"})
 	if err != nil {
 		panic(err)
 	}
-	text.WriteString(code(unindented(plugin.Example)))
+	text.WriteString(code(unindented(plugin.Example) + "\n" + strings.ReplaceAll(unindented(plugin.Example)[1:], "oc", "kubectl")))
 	text.WriteString("\n## Flags of all commands\n\n" + flagsOf(root.PersistentFlags().FlagUsages()))
 }
 

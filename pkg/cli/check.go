@@ -81,7 +81,7 @@ Alerts are asked for by the routes that OpenShift has for its monitoring, with t
 cluster-monitoring-view and, for what is silenced, the Role monitoring-alertmanager-view in openshift-monitoring. Where the kubeconfig has a client
 certificate and no token, give one by --prometheus-token-file.
 
-The status is 0 if the cluster is healthy and 1 if there are findings.`,
+The status is 0 if the cluster is healthy, and 1 if there are findings or no check has looked at the cluster.`,
 		Example: fmt.Sprintf("  %[1]s check weekly\n  %[1]s check weekly --to 4.19.3 -o json\n  oc create token me > token && %[1]s check --prometheus-token-file token", t.program),
 
 		ValidArgsFunction: t.completeConfigs,
@@ -159,7 +159,7 @@ func (t *tool) checkSubject(ctx context.Context, c client.Client, name, job stri
 		for i := range configs.Items {
 			names = append(names, configs.Items[i].Namespace+"/"+configs.Items[i].Name)
 		}
-		return checkSubject{}, usagef("there are several UpgradeConfigs: name one of %s", strings.Join(names[:min(len(names), maxKnown)], ", "))
+		return checkSubject{}, usagef("there are several UpgradeConfigs: name one of %s", listKnown(names))
 	case name == "":
 		name = configs.Items[0].Namespace + "/" + configs.Items[0].Name
 	}
@@ -234,7 +234,7 @@ func (t *tool) makeChecks(ctx context.Context, c client.Client, cv *configv1.Clu
 		}
 	}
 	report.add(answer)
-	if report.Healthy && servers.missing != "" { // nothing of the config needs it, or it is to be ignored
+	if len(report.Findings) == 0 && servers.missing != "" { // nothing of the config needs it, or it is to be ignored
 		report.Notes = append(report.Notes, servers.missing)
 	}
 	return report, nil

@@ -24,7 +24,7 @@ func (t *tool) addCompletion(root *cobra.Command) {
 	command.Long = fmt.Sprintf(`Complete commands, names and flags in your shell.
 
 The commands of shells print what completes %[1]q, as the program is called without %[2]s. To have %[3]q completed,
-put what "%[3]s completion plugin" prints on the PATH: kubectl asks it from version 1.26 on. Whether oc does depends on its version.`,
+put what "%[3]s completion plugin" prints on the PATH. Kubectl asks such a program from version 1.26 on; whether oc does depends on its version.`,
 		root.Name(), client, t.program)
 	command.AddCommand(&cobra.Command{
 		Use:   "plugin",

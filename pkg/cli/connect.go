@@ -135,7 +135,7 @@ func explain(act string, err error) error {
 	parts := []string{act}
 	// Of a kind that is missing, client-go tells how it looked for it: the advice says the same in words.
 	if !isKindMissing(err) {
-		parts = append(parts, strings.TrimPrefix(err.Error(), "failed to get server groups: "))
+		parts = append(parts, strings.Replace(err.Error(), "failed to get server groups: ", "", 1))
 	}
 	if advice := adviceOf(act, err); advice != "" {
 		parts = append(parts, advice)

@@ -22,6 +22,14 @@ func planned(config *v1beta1.UpgradeConfig, jobs []v1beta1.UpgradeJob, windows [
 	return planner.Facts{Jobs: own, Windows: windows}
 }
 
+// expecting are the facts with the job that a start is to get, which is in the way of others until it is over.
+func expecting(facts planner.Facts, config *v1beta1.UpgradeConfig, start time.Time, outlook planner.Outlook) planner.Facts {
+	if !outlook.Created.IsZero() {
+		facts.Jobs = append(slices.Clip(facts.Jobs), *planner.NewJob(config, start, nil))
+	}
+	return facts
+}
+
 // following is the start after the i-th; the zero time if it is not known.
 func following(starts []time.Time, i int) time.Time {
 	if i+1 < len(starts) {
@@ -36,6 +44,7 @@ func firstFree(config *v1beta1.UpgradeConfig, facts planner.Facts, starts []time
 	for i, start := range starts {
 		outlook := planner.Foresee(config, start, following(starts, i), facts, now)
 		if whyNothing(config, facts, start, outlook, now, utc) != "" {
+			facts = expecting(facts, config, start, outlook)
 			continue
 		}
 		if outlook.Job != nil {
@@ -51,7 +60,7 @@ func whyNothing(config *v1beta1.UpgradeConfig, facts planner.Facts, start time.T
 	if outlook.Reason != "" {
 		return whyNoJob(config, start, outlook, now, stamp)
 	}
-	job := &v1beta1.UpgradeJob{ObjectMeta: metav1.ObjectMeta{Namespace: config.Namespace, Labels: config.Spec.JobTemplate.Metadata.Labels}}
+	job := planner.NewJob(config, start, nil)
 	if outlook.Job != nil {
 		job, start = outlook.Job, outlook.Job.Spec.StartAfter.Time
 	}

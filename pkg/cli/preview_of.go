@@ -142,15 +142,16 @@ func (r *previewReport) addStarts(config *v1beta1.UpgradeConfig, f *previewFacts
 	facts := planned(config, f.jobs, f.windows)
 	for _, start := range starts {
 		after, _ := s.Next(start) // none where the calendar ends
-		r.Starts = append(r.Starts, startOf(config, facts, start, after, f.now))
+		r.Starts = append(r.Starts, startOf(config, &facts, start, after, f.now))
 	}
 	return nil
 }
 
-// startOf judges one start. After it comes the next one, if there is one.
-func startOf(config *v1beta1.UpgradeConfig, facts planner.Facts, start, after, now time.Time) previewStart {
+// startOf judges one start, and adds the job that it is to get to the facts. After it comes the next one, if there is one.
+func startOf(config *v1beta1.UpgradeConfig, facts *planner.Facts, start, after, now time.Time) previewStart {
 	job := planner.NewJob(config, start, nil)
-	outlook := planner.Foresee(config, start, after, facts, now)
+	outlook := planner.Foresee(config, start, after, *facts, now)
+	*facts = expecting(*facts, config, start, outlook)
 	created, _ := planner.CreationTimes(config, start)
 	p := previewStart{
 		Start: utc(start), InZone: start.Format(time.RFC3339), Created: utc(created), StartBefore: utc(job.Spec.StartBefore.Time),

@@ -21,6 +21,7 @@ import (
 
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
 	"github.com/appuio/managed-upgrade-operator/pkg/openshift/openshifttest"
+	"github.com/appuio/managed-upgrade-operator/pkg/planner"
 )
 
 // previewWorld has a config with hooks, jobs and windows of all kinds.
@@ -139,6 +140,21 @@ func TestPreviewOfTheDueStart(t *testing.T) {
 				t.Errorf("due: %q, want %q", got, tc.want)
 			}
 		})
+	}
+}
+
+// TestPreviewOfStartsThatAreCloserThanTheirPins: the job of one start is in the way of that of the next one.
+func TestPreviewOfStartsThatAreCloserThanTheirPins(t *testing.T) {
+	config := actConfig(func(c *v1beta1.UpgradeConfig) {
+		c.Spec.Schedule.Cron, c.Spec.PinVersionWindow = "0 22 * * *", &v1beta1.Duration{Duration: 36 * time.Hour}
+	})
+	report := previewOf(config, &previewFacts{now: zurich("2026-11-23 05:00")}, nil, nil, 4)
+	name := planner.NewJob(config, zurich("2026-11-24 22:00"), nil).Name
+	want := []string{"gets no job: it had to be created by 2026-11-22T10:00:00Z", "", "gets no job unless this changes by 2026-11-24T10:00:00Z: UpgradeJob " + name + " is not finished", ""}
+	for i, start := range report.Starts {
+		if start.Due != want[i] {
+			t.Errorf("%s: %q, want %q", start.Start, start.Due, want[i])
+		}
 	}
 }
 

@@ -4,7 +4,6 @@
 package cli
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -13,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/appuio/managed-upgrade-operator/api/v1beta1"
+	"github.com/appuio/managed-upgrade-operator/pkg/lifecycle"
 	"github.com/appuio/managed-upgrade-operator/pkg/openshift"
 	"github.com/appuio/managed-upgrade-operator/pkg/suspension"
 )
@@ -29,7 +29,7 @@ func configsOf(s *snapshot) []configReport {
 func scheduleOf(s *snapshot, config *v1beta1.UpgradeConfig) configReport {
 	r := configReport{
 		Namespace: config.Namespace, Name: config.Name, Cron: config.Spec.Schedule.Cron, ISOWeek: config.Spec.Schedule.ISOWeek,
-		Location: config.Spec.Schedule.Location, Upgrader: cmp.Or(config.Spec.JobTemplate.Spec.Config.Upgrader, v1beta1.DefaultUpgrader),
+		Location: config.Spec.Schedule.Location, Upgrader: lifecycle.UpgraderOf(&config.Spec.JobTemplate.Spec.Config),
 	}
 	var starts []time.Time
 	for _, start := range config.Status.NextPossibleSchedules {

@@ -144,7 +144,7 @@ func unsuspendEffect(config *v1beta1.UpgradeConfig, facts planner.Facts, now tim
 	case passed == 0:
 		return []string{line}
 	case next.IsZero():
-		line = fmt.Sprintf("Nothing is to be expected of its next %d starts.", passed)
+		line = fmt.Sprintf("Nothing is to be expected of its starts until %s.", moment(starts[passed-1], zone))
 	}
 	stamp := func(at time.Time) string { return moment(at, zone) }
 	outlook := planner.Foresee(config, starts[0], following(starts, 0), facts, now)

@@ -41,7 +41,8 @@ func margins(config *v1beta1.UpgradeConfig) (pin, late time.Duration) {
 // Foresee tells whether a start gets a job, and when, by the rules of Make. The start that follows it in the schedule is the zero time where it is not known.
 //
 // What holds now is taken to hold as long as the start may get its job, but for what is certain to end: windows do, and a job for a start that is not due yet
-// may be over from its own start on. Whether the cluster will offer an update is not asked.
+// may be over from its own start on. Whether the cluster will offer an update is not asked. A job that another
+// start is to get is known only if the facts have it.
 func Foresee(config *v1beta1.UpgradeConfig, start, following time.Time, facts Facts, now time.Time) Outlook {
 	facts.Update = &openshift.Release{}
 	p := &planning{config: config, facts: facts, now: now}
