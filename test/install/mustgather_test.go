@@ -100,6 +100,8 @@ func TestMustGather(t *testing.T) {
 		return metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels}
 	}
 	put(t, &corev1.Secret{ObjectMeta: in(environment.Namespace, "receiver", nil), StringData: map[string]string{"url": password}})
+	put(t, &corev1.ConfigMap{ObjectMeta: in(environment.Namespace, "managed-upgrade-operator-config", nil), Data: map[string]string{"config.yaml": "{}"}})
+	put(t, &corev1.ConfigMap{ObjectMeta: in(environment.Namespace, "shop", nil)})
 	put(t, &v1beta1.UpgradeJob{ObjectMeta: in(environment.Namespace, "night", nil), Spec: v1beta1.UpgradeJobSpec{
 		StartAfter: metav1.NewTime(time.Now()), StartBefore: metav1.NewTime(time.Now().Add(time.Hour)),
 	}})
@@ -126,6 +128,7 @@ func TestMustGather(t *testing.T) {
 		"namespaces/managed-upgrade-operator/upgradejobs.managedupgrade.appuio.io.yaml":          {"night"},
 		"namespaces/managed-upgrade-operator/deployments.apps.yaml":                              {name},
 		"namespaces/managed-upgrade-operator/pods.yaml":                                          {name + "-0"},
+		"namespaces/managed-upgrade-operator/configmaps.yaml":                                    {"managed-upgrade-operator-config"},
 		"namespaces/elsewhere/upgradesuspensionwindows.managedupgrade.appuio.io.yaml":            {"freeze"},
 		"namespaces/elsewhere/jobs.batch.yaml":                                                   {"hook"},
 		"namespaces/elsewhere/pods-of-hooks/hook.yaml":                                           {"hook-x7k2q"},
