@@ -57,7 +57,8 @@ type Progress struct {
 }
 
 // Emit sees to it that the hooks of the event run, and tells how far they are. Which hooks these are is settled when the
-// event is emitted for the first time with a hook that wants it: those that come later are too late, unless the job is resumed. After an error it is to be called again.
+// event is emitted for the first time with a hook that wants it: those that come later are too late. When the job is resumed
+// those that had ended it count as they are then. After an error it is to be called again.
 func (p *Pass) Emit(ctx context.Context, event Event) (Progress, error) {
 	if _, err := p.Plan(ctx, event); err != nil {
 		return Progress{}, err
